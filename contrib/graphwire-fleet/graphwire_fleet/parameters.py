@@ -10,7 +10,7 @@ __all__ = ["operator_named", "target_facts"]
 
 def operator_named(word: str) -> str:
     """Return the name of an operator as nodes have it: `aten.add.Tensor` of `aten::add.Tensor`."""
-    return word.replace("::", ".")
+    return word.replace("::", ".").removeprefix("torch.ops.")
 
 
 def target_facts(word: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from graphwire_fleet.asking import ask, opened
+from graphwire_fleet.asking import answer
 from graphwire_fleet.catalogue import Catalogue, open_catalogue
 from graphwire_fleet.reading import Reading
 from graphwire_fleet.sources import files_of
@@ -57,5 +57,6 @@ def add(catalogue: Catalogue, files: Sequence[File], work: Reading, batch: int =
 
 def asked(place: str | Path, sql: str, **values: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
-    with opened({"main": str(place)}) as connection:
-        return list(ask(connection, sql, values).rows()[1])
+    rows: list[tuple[Any, ...]] = []
+    answer({"main": str(place)}, sql, lambda found: rows.extend(found.rows()[1]), values=values)
+    return rows

@@ -1,5 +1,5 @@
 """What is asked about a catalogue, and how is the answer given?"""
 
-from graphwire_fleet.asking.answers import QueryError, ask, check_works, opened, print_answer, write_answer
+from graphwire_fleet.asking.answers import QueryError, answer, ask, opened, print_answer, write_answer
 
-__all__ = ["QueryError", "ask", "check_works", "opened", "print_answer", "write_answer"]
+__all__ = ["QueryError", "answer", "ask", "opened", "print_answer", "write_answer"]

@@ -16,9 +16,11 @@ from graphwire.errors import GraphwireError
 from graphwire_fleet.catalogue import add_views, connect, folder_at, lock_down
 from graphwire_fleet.tables import FILES
 
-__all__ = ["Answer", "QueryError", "ask", "check_works", "print_answer", "write_answer"]
+__all__ = ["Answer", "QueryError", "answer", "ask", "opened", "print_answer", "write_answer"]
 
 _ROWS_AT_ONCE = 1_000
+_ATTEMPTS = 5
+"""How often a query begins at most, if a writer removes parts that it is about to read."""
 _MOST_SHOWN = 1_000
 """The rows that a table on the terminal shows at most."""
 _MOST_TEXT = 300
@@ -93,11 +95,12 @@ def opened(
         ArchiveError: a folder is no catalogue, is damaged, or has another version.
     """
     with connect() as connection:
-        paths = [
-            path
-            for schema, place in places.items()
-            for path in add_views(connection, folder_at(place, storage_options), schema)
-        ]
+        with _wrong_query():
+            paths = [
+                path
+                for schema, place in places.items()
+                for path in add_views(connection, folder_at(place, storage_options), schema)
+            ]
         if locked:
             lock_down(connection, paths)
         yield connection
@@ -131,12 +134,46 @@ def ask(
     return Answer(connection, sql, used)
 
 
-def check_works(connection: duckdb.DuckDBPyConnection, schema: str, place: str, works: Sequence[str]) -> None:
-    """Check that the files of a catalogue were read for what a question needs.
+def answer(
+    places: Mapping[str, str],
+    sql: str,
+    give: Callable[[Answer], None],
+    *,
+    values: Mapping[str, Any] | None = None,
+    works: Sequence[str] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    locked: bool = True,
+) -> None:
+    """Ask catalogues, and pass the answer on. If a writer merges the parts meanwhile, they are asked again.
+
+    Args:
+        places: their folders, by the schema of their views.
+        sql: the query.
+        give: is called with the answer.
+        values: the values of `$…` in the query.
+        works: what the files must have been read for.
+        storage_options: what the file systems of URLs take.
+        locked: whether SQL only reads the catalogues.
 
     Raises:
-        QueryError: no file was read for one of them.
+        QueryError: the query is wrong, or the catalogues lack what it needs.
+        As `opened`.
     """
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            with opened(places, storage_options, locked=locked) as connection:
+                for schema, place in places.items():
+                    _check_works(connection, schema, place, works)
+                give(ask(connection, sql, values, locked=locked))
+                return
+        except QueryError as error:
+            if not left or not isinstance(error.__cause__, duckdb.IOException):
+                raise
+
+
+def _check_works(
+    connection: duckdb.DuckDBPyConnection, schema: str, place: str, works: Sequence[str]
+) -> None:
     found = connection.execute(f"SELECT DISTINCT work FROM {schema}.{FILES}").fetchall()
     for work in works:
         if (work,) not in found:

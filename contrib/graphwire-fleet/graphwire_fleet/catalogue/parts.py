@@ -109,11 +109,20 @@ def commits_of(folder: Folder) -> list[Commit]:
     Raises:
         ArchiveError: a commit is damaged.
     """
+    found = _read_commits(folder)
+    while found is None:  # A writer merged parts while they were read.
+        found = _read_commits(folder)
+    replaced = {part for each in found for part in each.replaces}
+    return sorted((each for each in found if each.part not in replaced), key=lambda each: each.number)
+
+
+def _read_commits(folder: Folder) -> list[Commit] | None:
+    """Return all commits; None if one that was listed is gone."""
     found = []
     for name in folder.names(_COMMITS):
         data = folder.read(f"{_COMMITS}/{name}")
-        if data is None:  # just replaced
-            continue
+        if data is None:
+            return None
         try:
             commit = msgspec.json.decode(data, type=Commit)
         except msgspec.DecodeError as error:
@@ -121,8 +130,7 @@ def commits_of(folder: Folder) -> list[Commit]:
         if _NAME.fullmatch(commit.part) is None or not commit.rows.keys() <= TABLES.keys():
             raise _damaged(folder, name, "it names no part of a catalogue")
         found.append(commit)
-    replaced = {part for each in found for part in each.replaces}
-    return sorted((each for each in found if each.part not in replaced), key=lambda each: each.number)
+    return found
 
 
 def _damaged(folder: Folder, name: str, problem: str) -> GraphwireError:

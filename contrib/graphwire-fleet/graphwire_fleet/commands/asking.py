@@ -81,17 +81,12 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def _query(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire_fleet.asking import ask, opened
-
-    locked = not arguments.unlocked
-    places = {"main": arguments.catalogue}
-    with opened(places, arguments.storage_options, locked=locked) as connection:
-        return _give(ask(connection, arguments.sql, locked=locked), arguments, output)
+    return _answer(
+        {"main": arguments.catalogue}, arguments.sql, arguments, output, locked=not arguments.unlocked
+    )
 
 
 def _ask(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire_fleet.asking import ask, check_works, opened
-
     question: Question = arguments.question
     if arguments.sql:
         for line in textwrap.dedent(question.sql).strip().splitlines():
@@ -101,19 +96,21 @@ def _ask(arguments: argparse.Namespace, output: Output) -> int:
     for index, each in enumerate(question.parameters):
         values |= each.values(getattr(arguments, f"value_{index}"))
     places: Mapping[str, str] = {schema: getattr(arguments, schema) for schema in question.catalogues}
-    with opened(places, arguments.storage_options) as connection:
-        for schema, place in places.items():
-            check_works(connection, schema, place, question.works)
-        return _give(ask(connection, question.sql, values), arguments, output)
+    return _answer(places, question.sql, arguments, output, values=values, works=question.works)
 
 
-def _give(answer: Any, arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire_fleet.asking import print_answer, write_answer
+def _answer(
+    places: Mapping[str, str], sql: str, arguments: argparse.Namespace, output: Output, **how: Any
+) -> int:
+    from graphwire_fleet.asking import answer, print_answer, write_answer
 
-    if arguments.output is not None:
-        write_answer(answer, arguments.output)
-    else:
-        print_answer(answer, output, arguments.form)
+    def give(found: Any) -> None:
+        if arguments.output is not None:
+            write_answer(found, arguments.output)
+        else:
+            print_answer(found, output, arguments.form)
+
+    answer(places, sql, give, storage_options=arguments.storage_options, **how)
     return OK
 
 
