@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
 from graphwire.errors import Obstacle
@@ -25,25 +26,32 @@ Report: TypeAlias = Callable[[Obstacle], None]
 
 
 class Where(NamedTuple):
-    """A place in a document; its text is only made when something is reported."""
+    """A place in a document; its texts are only made when something is reported."""
 
     parent: Where | None
     step: str
-    node: str = ""
+    place: int | None = None
+    """The position, if the step is a list's."""
+    owner: Node | None = None
     """The node that the place belongs to."""
 
-    def at(self, step: str) -> Where:
+    def at(self, step: str, index: int | None = None) -> Where:
         """Return a place inside this one."""
-        return Where(self, step, self.node)
+        return Where(self, step, index, self.owner)
+
+    @property
+    def node(self) -> str:
+        """The label of the node that the place belongs to; empty outside of nodes."""
+        return "" if self.owner is None else node_label(self.owner)
 
     @property
     def path(self) -> str:
         """The text of the place, such as `graph_module.graph.nodes[7].inputs[1].arg`."""
         steps: list[str] = []
-        place: Where | None = self
-        while place is not None:
-            steps.append(place.step)
-            place = place.parent
+        here: Where | None = self
+        while here is not None:
+            steps.append(here.step if here.place is None else f"{here.step}[{here.place}]")
+            here = here.parent
         return "".join(reversed(steps)).removeprefix(".")
 
 
@@ -105,8 +113,15 @@ def rewrite(program: Record, edits: Edits) -> Record:
 
 
 def _each(records: list[Record], edit: Edit, where: Where, field: str) -> list[Record]:
-    """Edit the records of a list in a field of `where`."""
-    return [edit(record, where.at(f"{field}[{index}]")) or record for index, record in enumerate(records)]
+    """Edit the records of a list in a field of `where`; the same list if none changes."""
+    return _changed(
+        records, [edit(record, where.at(field, index)) or record for index, record in enumerate(records)]
+    )
+
+
+def _changed(old: list[Record], new: list[Record]) -> list[Record]:
+    """Return `new`, or `old` if its records are the same ones: a version shares with the next what no step edits."""
+    return old if all(map(is_, new, old)) else new
 
 
 def _values(graph: Record, table: str, edit: Edit, where: Where) -> None:
@@ -118,8 +133,9 @@ def _values(graph: Record, table: str, edit: Edit, where: Where) -> None:
 
 def _graph(edits: Edits, graph: Record, where: Where) -> Record:
     graph = dict(graph)
+    every = edits.argument is not None or edits.node is not None
     graph["nodes"] = [
-        _node(edits, node, Where(where, f".nodes[{index}]", node_label(node)))
+        _node(edits, node, Where(where, ".nodes", index, node)) if every or _has_subgraph(node) else node
         for index, node in enumerate(graph["nodes"])
     ]
     if edits.argument:
@@ -134,17 +150,33 @@ def _graph(edits: Edits, graph: Record, where: Where) -> Record:
     return (edits.graph(graph, where) or graph) if edits.graph else graph
 
 
+def _has_subgraph(node: Record) -> bool:
+    return any("as_graph" in named["arg"] for named in node["inputs"])
+
+
 def _node(edits: Edits, node: Record, where: Where) -> Record:
-    edited = [
-        {**named, "arg": _argument(edits, named["arg"], where.at(f".inputs[{index}].arg"))}
-        if edits.argument or "as_graph" in named["arg"]
-        else named
-        for index, named in enumerate(node["inputs"])
-    ]
-    node = {**node, "inputs": edited}
+    if edits.argument or _has_subgraph(node):
+        inputs = _changed(
+            node["inputs"],
+            [
+                _named(edits, named, where.at(".inputs", index))
+                if edits.argument or "as_graph" in named["arg"]
+                else named
+                for index, named in enumerate(node["inputs"])
+            ],
+        )
+        if inputs is not node["inputs"]:
+            node = {**node, "inputs": inputs}
     if edits.argument:
-        node["outputs"] = _each(node["outputs"], partial(_argument, edits), where, ".outputs")
+        outputs = _each(node["outputs"], partial(_argument, edits), where, ".outputs")
+        if outputs is not node["outputs"]:
+            node = {**node, "outputs": outputs}
     return (edits.node(node, where) or node) if edits.node else node
+
+
+def _named(edits: Edits, named: Record, where: Where) -> Record:
+    argument = _argument(edits, named["arg"], where.at(".arg"))
+    return named if argument is named["arg"] else {**named, "arg": argument}
 
 
 def _argument(edits: Edits, argument: Record, where: Where) -> Record:
@@ -155,11 +187,13 @@ def _argument(edits: Edits, argument: Record, where: Where) -> Record:
         argument = {**argument, arm: {**held, "graph": graph}}
     elif (inside := INSIDE.get(arm)) is not None:
         below = where.at(f".{arm}")
+        old = [item for _, item in inside.taken(TREES, argument[arm])]
         items = [
             _argument(edits, item, below.at(step_text(step)))
             for step, item in inside.taken(TREES, argument[arm])
         ]
-        argument = {**argument, arm: inside.put(TREES, argument[arm], items)}
+        if not all(map(is_, items, old)):
+            argument = {**argument, arm: inside.put(TREES, argument[arm], items)}
     return (edits.argument(argument, where) or argument) if edits.argument else argument
 
 
@@ -168,9 +202,11 @@ def _tensor_value(edits: Edits, value: Record, where: Where) -> Record:
         return {**value, "meta": _tensor_value(edits, value["meta"], where.at(".meta"))}
     if edit := edits.sym_int:
         extents = ("sizes", "strides")
-        value = {**value, **{field: _each(value[field], edit, where, f".{field}") for field in extents}}
+        edited: Record = {field: _each(value[field], edit, where, f".{field}") for field in extents}
         if isinstance(offset := value["storage_offset"], dict):
-            value["storage_offset"] = edit(offset, where.at(".storage_offset")) or offset
+            edited["storage_offset"] = edit(offset, where.at(".storage_offset")) or offset
+        if any(held is not value[field] for field, held in edited.items()):
+            value = {**value, **edited}
     return (edits.tensor_meta(value, where) or value) if edits.tensor_meta else value
 
 

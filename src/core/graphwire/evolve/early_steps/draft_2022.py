@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.documents import DRAFT, ROOT, Record, Refuse, Step, Version, Where, name_of, node_label
+from graphwire.evolve.documents import DRAFT, ROOT, Record, Refuse, Step, Version, Where, name_of
 from graphwire.evolve.early_steps.draft_arguments import (
     argument_down,
     argument_up,
@@ -210,7 +210,7 @@ def _graph_down(graph: Record, names: dict[str, str], where: Where, refuse: Refu
 
     nodes = []
     for index, node in enumerate(graph["nodes"]):
-        here = Where(where, f".nodes[{index}]", node_label(node))
+        here = Where(where, ".nodes", index, node)
         arguments = [
             (each["name"], of_argument(each["arg"], here.at(f".inputs[{i}].arg")))
             for i, each in enumerate(node["inputs"])

@@ -5,6 +5,7 @@ from graphwire.evolve.operators.availability import (
     newest_release,
     release_with,
     report_newer_operators,
+    uncertain_calls,
 )
 from graphwire.evolve.operators.flash_attention import reshape_attention
 from graphwire.evolve.operators.operators import operators_down, operators_up

@@ -8,7 +8,7 @@ libraries: the user decides whether the target has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from graphwire.evolve.documents import (
     OURS,
@@ -244,25 +244,46 @@ _CALLED_OTHERWISE: Final[dict[str, str]] = {
 """Overloads whose parameters, their order, or whose results differ from those of the release before."""
 
 
-def report_newer_operators(tree: Record, release: str, report: Report) -> None:
-    """Report operators that a target of release `release` (`2.12`) cannot read and whose introduction no schema version marks.
+class UncertainCall(NamedTuple):
+    """A call of an operator that some release cannot read, although its schema version can express it."""
 
-    These are the operators that came later, with a release without a schema version of its own; the operators whose name no
-    release resolves; and calls whose inputs lack names.
+    target: str
+    where: Where
+    first: str | None
+    """The release that introduced the operator; None if no release resolves its name."""
+    nameless: bool
+    """Whether inputs lack names."""
+
+
+def uncertain_calls(tree: Record) -> list[UncertainCall]:
+    """Return the calls in a document that depend on the release which reads it, and not on the version alone.
+
+    These are the operators that came with a release without a schema version of its own; the operators whose name no release
+    resolves; and calls whose inputs lack names.
     """
-    age, refuse = _AGE.get(release, -1), refusing(report, OURS)
+    found = []
 
     def check(node: Node, where: Where) -> None:
         target = node["target"]
         first = release_with(target)
+        nameless = is_nameless(target, (named["name"] for named in node["inputs"]))
+        if nameless or first is None or version_with(first) is None:
+            found.append(UncertainCall(target, where, first, nameless))
+
+    rewrite(tree, Edits(node=check))
+    return found
+
+
+def report_newer_operators(calls: Iterable[UncertainCall], release: str, report: Report) -> None:
+    """Report those of `uncertain_calls` that a target of release `release` (`2.12`) cannot read."""
+    age, refuse = _AGE.get(release, -1), refusing(report, OURS)
+    for target, where, first, nameless in calls:
         if first is None:
             refuse(where, f"the operator {target}, by a name that torch's reader does not know")
         elif version_with(first) is None and _AGE[first] > age:
             refusing(report, f"torch-{first}")(where, f"the operator {target}")
-        if is_nameless(target, (named["name"] for named in node["inputs"])):
+        if nameless:
             refuse(where, f"inputs of {target} without their names")
-
-    rewrite(tree, Edits(node=check))
 
 
 def _refuse(edit: FormEditor) -> None:

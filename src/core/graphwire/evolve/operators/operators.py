@@ -86,7 +86,7 @@ def _edited(
             if found is None:
                 nodes.append(node)
                 continue
-            edit = FormEditor(values, node, Where(where, f".nodes[{index}]", node_label(node)), refuse)
+            edit = FormEditor(values, node, Where(where, ".nodes", index, node), refuse)
             for function in found:
                 edit.apply(function)
             note(node, edit)

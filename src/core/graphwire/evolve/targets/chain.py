@@ -24,7 +24,7 @@ from graphwire.evolve.documents import (
     version_of,
 )
 from graphwire.evolve.early_steps import EARLY_STEPS
-from graphwire.evolve.operators import operators_down, operators_up, report_newer_operators
+from graphwire.evolve.operators import operators_down, operators_up, report_newer_operators, uncertain_calls
 from graphwire.evolve.steps import COMPACT_5_3, LATER_STEPS, resolve_extensions
 from graphwire.evolve.targets.loader_bugs import report_loader_bugs
 from graphwire.schema import FEATURES, SCHEMA_VERSION
@@ -171,9 +171,10 @@ class Descent:
     def __init__(self, tree: Record, left_out: list[str] | None = None) -> None:
         self._own: list[Obstacle] = []
         """What neither an older version nor torch at all can express."""
-        self._plain = resolve_extensions(tree, self._own.append, left_out)
-        report_new_constructs(self._plain, self._own.append, None)
-        self._reached: dict[Version, tuple[Record, list[Obstacle]]] = {CURRENT: (self._plain, [])}
+        plain = resolve_extensions(tree, self._own.append, left_out)
+        report_new_constructs(plain, self._own.append, None)
+        self._uncertain = uncertain_calls(plain)
+        self._reached: dict[Version, tuple[Record, list[Obstacle]]] = {CURRENT: (plain, [])}
         """The document in each version, and the obstacles on the way there."""
 
     def to(self, version: Version, release: str | None = None) -> tuple[Record, list[Obstacle]]:
@@ -185,15 +186,20 @@ class Descent:
                 self._reached[step.older] = (_down(tree, step, found.append), found)
             tree, on_the_way = self._reached[step.older]
         all_found = [*self._own]
-        report_newer_operators(
-            self._plain, release or first_release(version).removeprefix("torch-"), all_found.append
-        )
+        release = release or first_release(version).removeprefix("torch-")
+        report_newer_operators(self._uncertain, release, all_found.append)
         all_found += on_the_way
         report_loader_bugs(tree, version, all_found.append)
         distinct: dict[tuple[str, str], Obstacle] = {}
         for each in all_found:
             distinct.setdefault((each.node, each.construct), each)
         return tree, list(distinct.values())
+
+    def forget_above(self, version: Version) -> None:
+        """Release the documents of versions above this one, which was reached. Their obstacles stay known."""
+        for each, (_, found) in self._reached.items():
+            if (each.major, each.minor) > (version.major, version.minor):
+                self._reached[each] = ({}, found)
 
 
 def _down(tree: Record, step: Step, report: Callable[[Obstacle], None]) -> Record:

@@ -121,5 +121,8 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
 
 def obstacles_by_target(tree: Record) -> dict[str, list[Obstacle]]:
     """Return the result of `supports` for every target, by name."""
-    descent = Descent(tree)
-    return {name: descent.to(target.version, target.release)[1] for name, target in TARGETS.items()}
+    descent, found = Descent(tree), {}
+    for name, target in sorted(TARGETS.items(), key=lambda row: row[1].version, reverse=True):
+        found[name] = descent.to(target.version, target.release)[1]
+        descent.forget_above(target.version)  # what a large program has in all versions takes gigabytes
+    return {name: found[name] for name in TARGETS}
