@@ -7,11 +7,12 @@ Nothing of it changes what the program computes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from operator import is_not
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from graphwire.schema import Node, Program, ValueMetadata
+from graphwire.schema import Argument, Node, Program, Renaming, ValueMetadata, rewritten, subgraphs_in
 
 Strippable: TypeAlias = Literal["stack_traces", "provenance", "example_inputs", "extra_files"]
 STRIPPABLE: Final[tuple[Strippable, ...]] = ("stack_traces", "provenance", "example_inputs", "extra_files")
@@ -71,23 +72,36 @@ def stripped(program: Program, kinds: Collection[Strippable]) -> Program:
 
 
 def _stripped(value: Any, fields: Sequence[tuple[str, str, str]]) -> Any:
-    if isinstance(value, msgspec.Struct):
-        own = {name: getattr(value, name) for name in value.__struct_fields__}
-        new = {name: _stripped(held, fields) for name, held in own.items()}
-        if isinstance(value, Node | ValueMetadata):
-            for _, field, key in fields:
-                new[field] = None
-                if key in new["metadata"]:
-                    new["metadata"] = {each: text for each, text in new["metadata"].items() if each != key}
-        changes = {name: held for name, held in new.items() if held is not own[name]}
-        return msgspec.structs.replace(value, **changes) if changes else value
+    """Return a record, list or dict without these fields of nodes; the same object if it has none."""
     if isinstance(value, list):
         items = [_stripped(item, fields) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return items if any(map(is_not, items, value)) else value
     if isinstance(value, dict):
         held = {key: _stripped(item, fields) for key, item in value.items()}
-        return held if any(held[key] is not value[key] for key in value) else value
-    return value
+        return held if any(map(is_not, held.values(), value.values())) else value
+    if isinstance(value, Argument):
+        return rewritten(value, Renaming(str, lambda graph: _stripped(graph, fields)))
+    if not _may_hold_nodes(value):
+        return value
+    changes = {}
+    for name in value.__struct_fields__:
+        own = getattr(value, name)
+        new = _stripped(own, fields)
+        if new is not own:
+            changes[name] = new
+    if isinstance(value, Node | ValueMetadata):
+        for _, field, key in fields:
+            if getattr(value, field) is not None:
+                changes[field] = None
+            if key in value.metadata:
+                kept = changes.get("metadata", value.metadata)
+                changes["metadata"] = {each: text for each, text in kept.items() if each != key}
+    return msgspec.structs.replace(value, **changes) if changes else value
+
+
+def _may_hold_nodes(value: Any) -> bool:
+    """Whether a value is a record that may contain nodes. A frozen record contains none, and most records are frozen."""
+    return isinstance(value, msgspec.Struct) and not value.__struct_config__.frozen
 
 
 def _texts(program: Program, noted: Sequence[Node | ValueMetadata], kind: Strippable) -> Iterator[str]:
@@ -104,19 +118,19 @@ def _texts(program: Program, noted: Sequence[Node | ValueMetadata], kind: Stripp
 
 def _noted(value: Any) -> Iterator[Node | ValueMetadata]:
     """Yield every record below a value that has metadata of a node."""
-    pending: list[Any] = [[value]]
+    pending = [value]
     while pending:
-        for each in pending.pop():
-            if each is None:  # Most fields of arguments are.
-                continue
-            if isinstance(each, msgspec.Struct):
-                if isinstance(each, Node | ValueMetadata):
-                    yield each
-                pending.append(msgspec.structs.astuple(each))
-            elif isinstance(each, list):
-                pending.append(each)
-            elif isinstance(each, dict):
-                pending.append(each.values())
+        each = pending.pop()
+        if isinstance(each, Node | ValueMetadata):
+            yield each
+        if isinstance(each, Argument):
+            pending.extend(subgraphs_in(each))
+        elif isinstance(each, list):
+            pending.extend(each)
+        elif isinstance(each, dict):
+            pending.extend(each.values())
+        elif _may_hold_nodes(each):
+            pending.extend(getattr(each, name) for name in each.__struct_fields__)
 
 
 def _files_in(trace: str) -> Iterator[str]:
