@@ -21,6 +21,7 @@ from graphwire.hooks.hookspecs import PROJECT, hookimpl
 from graphwire.hooks.interfaces import (
     BoundedFormat,
     ConstantCodec,
+    CountingFormat,
     FittingTreespecSerializer,
     MetadataKey,
     NodeCodec,
@@ -65,6 +66,7 @@ __all__ = [
     "Chunk",
     "Command",
     "ConstantCodec",
+    "CountingFormat",
     "FittingTreespecSerializer",
     "MetadataKey",
     "NewTensor",

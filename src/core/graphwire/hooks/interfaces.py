@@ -106,6 +106,21 @@ class ProgramReader(RecordFormat, Protocol):
 
 
 @runtime_checkable
+class CountingFormat(WireFormat, Protocol):
+    """A wire format that can bound the number of values in a document without decoding it.
+
+    Optional. Documents above 64 MiB need it to be decoded by `decode_program`: of other formats, each byte may be a value.
+    """
+
+    def most_values(self, buffer: bytes | bytearray | memoryview) -> int:
+        """Return a number that the values of a document (containers and scalars, without keys) do not exceed.
+
+        It may overestimate their number, and raises no errors, whatever the bytes are.
+        """
+        ...
+
+
+@runtime_checkable
 class OpHandler(Protocol):
     """Handles the operators of a namespace (hook `graphwire_op_handlers`)."""
 

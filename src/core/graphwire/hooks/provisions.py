@@ -27,6 +27,7 @@ from graphwire.hooks.interfaces import (
     TORCH_METADATA,
     BoundedFormat,
     ConstantCodec,
+    CountingFormat,
     FittingTreespecSerializer,
     MetadataKey,
     NodeCodec,
@@ -55,7 +56,12 @@ class Hook(NamedTuple):
 
 
 HOOKS: tuple[Hook, ...] = (
-    Hook("wire_format", "graphwire_wire_formats", WireFormat, (BoundedFormat, RecordFormat, ProgramReader)),
+    Hook(
+        "wire_format",
+        "graphwire_wire_formats",
+        WireFormat,
+        (BoundedFormat, RecordFormat, ProgramReader, CountingFormat),
+    ),
     Hook("op_handler", "graphwire_op_handlers", OpHandler, (NodeCodec,)),
     Hook(
         "treespec_serializer",

@@ -33,7 +33,8 @@ class Limits:
     """Values (containers and scalars, without keys) in one document."""
     containers: int = 1 << 23
     """Lists and dicts in one document, counted before any is created: an empty one takes 1 byte in the document and at least
-    56 in memory. The count is slightly too high if text contains the same bytes. A program of 100,000 nodes has 1.5 million."""
+    56 in memory. The count is slightly too high if text contains the same bytes. A program of 100,000 nodes has 1.5 to
+    3 million."""
     pickle: PickleLimits = DEFAULT_PICKLE_LIMITS
     """The limits for each pickle in a file of torch: weights, constants, example inputs."""
     remote: Attempts = DEFAULT_ATTEMPTS

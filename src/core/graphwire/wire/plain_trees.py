@@ -12,9 +12,9 @@ from graphwire.errors import EncodeError, FormatError, LimitError
 MAX_DEPTH = 400
 """The nesting depth of containers that every format supports. Decoders recurse on the C stack, so it must be bounded."""
 
-MAX_RECORDS = 1 << 21
-"""The most containers of a document that is decoded to records directly, without a tree. A record takes at least 400 bytes.
-A program of 100,000 nodes has 1.5 million containers."""
+MAX_RECORDS = 1 << 22
+"""The most containers of a document that is decoded to records directly, without a tree. A record takes at most 400 bytes.
+A program of 100,000 nodes has 1.5 to 3 million containers."""
 
 _PLUGIN_DEPTH = MAX_DEPTH - 48
 """The nesting depth of a plugin's tree. The document around it takes the rest of `MAX_DEPTH`."""

@@ -93,6 +93,10 @@ class JsonFormat:
             return None
         return program if msgspec.json.encode(program) == data and not _holds_tags(data) else None
 
+    def most_values(self, buffer: bytes | bytearray | memoryview) -> int:
+        data = bytes(buffer)  # each value is the document, the first of a container, or follows a comma
+        return 1 + len(data) - len(data.translate(None, b"{[,"))
+
     def matches(self, head: bytes) -> bool:
         return head.lstrip(b" \t\r\n")[:1] in (b"{", b"[")
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import cast
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
-from graphwire.hooks import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
+from graphwire.hooks import BoundedFormat, CountingFormat, ProgramReader, RecordFormat, Tree, WireFormat
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, Limits, measure_tree
@@ -97,13 +97,22 @@ def read_program(
         return None
     if limits.containers < MAX_RECORDS:
         return None
-    if size > min(limits.program_bytes, limits.tree_nodes):  # a value takes at least one byte
+    if size > limits.program_bytes:
+        return None
+    if size > limits.tree_nodes and _most_values(data, wire_format) > limits.tree_nodes:
         return None
     program = cast("ProgramReader", wire_format).decode_program(data)
     if not isinstance(program, Program):
         return None
     current = (program.schema_version.major, program.schema_version.minor) == SCHEMA_VERSION
     return program if current and _is_flat(program) else None
+
+
+def _most_values(data: bytes | bytearray | memoryview, wire_format: WireFormat) -> int:
+    """Return a number that the values of a document do not exceed; each takes at least one byte."""
+    if _has(wire_format, "most_values"):
+        return cast("CountingFormat", wire_format).most_values(data)
+    return memoryview(data).nbytes
 
 
 def read_document(
