@@ -16,7 +16,8 @@
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
 # make lint   formatting, lint rules, types, layers, code without a user, documentation links
-# make bench  time, size and memory against torch.export.save/load, safetensors and ONNX; ten minutes
+# make bench  time, size and memory against torch.export.save/load, safetensors and ONNX, into build/bench.json; half an hour
+# make bench-compare  is this commit slower than BASE? Both are measured in one run, interleaved; fails above 5 % with confidence
 # make docs   check the documentation's links
 # make site   build the documentation as a site, in build/site; python -m http.server -d build/site shows it
 # make dist   build the wheel and the sdist twice, compare and check them, and try the wheel in empty environments; DIST_ARGS=--help
@@ -33,7 +34,11 @@ DIST_ARGS ?=
 # Interpreters for `make dist`, besides those on PATH; and a folder or page with wheels of torch for CPUs, besides pip's registries.
 PYTHONS ?=
 TORCH_WHEELS ?=
-BENCH_ARGS ?= --large --scaling --beside
+BENCH_ARGS ?= all --large --json build/bench.json
+# The commit that `make bench-compare` compares with, and the one that it compares.
+BASE ?= main
+HEAD ?= HEAD
+COMPARE_ARGS ?=
 # Per cent of the statements of graphwire that `make test` must run.
 COVERAGE_FLOOR ?= 96
 
@@ -47,7 +52,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup site demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs dist clean
+.PHONY: help setup site demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench bench-compare docs dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -169,7 +174,11 @@ dist: $(INSTALLED)-release
 	PYTHONPATH=tests/packaging $(PYTHON) -m release $(PYTHONS:%=--python %) $(if $(TORCH_WHEELS),--torch-wheels $(TORCH_WHEELS)) $(DIST_ARGS)
 
 bench: $(INSTALLED)-bench
+	@mkdir -p build
 	$(PYTHON) tests/benchmarks/bench.py $(BENCH_ARGS)
+
+bench-compare: $(INSTALLED)-test
+	$(PYTHON) tests/benchmarks/gate/compare.py $(BASE) $(HEAD) $(COMPARE_ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-zoo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

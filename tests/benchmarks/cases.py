@@ -12,9 +12,9 @@ from torch.export import ExportedProgram, export
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "contrib" / "demo"))
 
-from programs import convnet, decoder
+from programs import Decoder, convnet, decoder
 
-__all__ = ["PROGRAMS", "chain", "unbind", "weighty"]
+__all__ = ["PROGRAMS", "chain", "unbind", "unrolled", "weighty"]
 
 
 class _Unbind(torch.nn.Module):
@@ -149,6 +149,59 @@ def chain(nodes: int) -> ExportedProgram:
     del graph.tensor_values["relu"]
     graph.outputs = [Argument(as_tensor=last)]
     record.graph_module.signature.output_specs[0].user_output.arg = Argument(as_tensor=last)
+    return graphwire.from_schema(record, payloads)
+
+
+class _Step(torch.nn.Module):
+    """One step of greedy decoding: tokens in, the likeliest next tokens out, from inside as many modules as large models nest."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.decoder: torch.nn.Module = Decoder(layers, 64, 4, 512)
+        for _ in range(8):
+            self.decoder = torch.nn.Sequential(self.decoder)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.decoder(tokens).argmax(-1)
+
+
+def unrolled(nodes: int, layers: int = 48) -> ExportedProgram:
+    """A decoder that is called again and again on its own tokens, in at least so many nodes: records of one call, repeated.
+
+    Every node has the stack trace, the modules and the value of its original, 3 KB of JSON; export itself would take an hour
+    for 100,000 of them.
+    """
+    import graphwire
+    from graphwire.schema.arguments import Renaming, rewritten
+    from graphwire.schema.graph import Argument, TensorArgument
+
+    record, payloads = graphwire.to_schema(
+        export(
+            _Step(layers).eval(), (torch.randint(512, (2, 16), generator=torch.Generator().manual_seed(0)),)
+        )
+    )
+    graph = record.graph_module.graph
+    inputs = {value.as_tensor.name for value in graph.inputs if value.as_tensor is not None}
+    (tokens,) = (value.as_tensor.name for value in graph.inputs[-1:] if value.as_tensor is not None)
+    (out,) = (value.as_tensor.name for value in graph.outputs if value.as_tensor is not None)
+    call, values = list(graph.nodes), dict(graph.tensor_values)
+    source = out
+    for index in range(1, -(-nodes // len(call))):
+        names = {name: name if name in inputs else f"{name}_call{index}" for name in values} | {
+            tokens: source
+        }
+        source = names[out]
+        renaming = Renaming(names.__getitem__)
+        graph.tensor_values |= {names[name]: meta for name, meta in values.items() if name not in inputs}
+        for node in call:
+            given = [msgspec.structs.replace(each, arg=rewritten(each.arg, renaming)) for each in node.inputs]
+            made = [rewritten(each, renaming) for each in node.outputs]
+            name = None if node.name is None else f"{node.name}_call{index}"
+            graph.nodes.append(msgspec.structs.replace(node, inputs=given, outputs=made, name=name))
+    last = Argument(as_tensor=TensorArgument(source))
+    graph.outputs = [last]
+    record.graph_module.signature.output_specs[0].user_output.arg = last
     return graphwire.from_schema(record, payloads)
 
 

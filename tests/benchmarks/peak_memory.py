@@ -1,6 +1,6 @@
 """The memory that one save or load takes at its peak, beyond what the process had: a process of its own for each.
 
-    python peak_memory.py {graphwire,torch} {save,load} PROGRAM FILE
+    python peak_memory.py {graphwire,torch.export} {save,load} PROGRAM FILE
 
 PROGRAM is `weighty-256` (MiB of weights) or `chain-10000` (nodes of a graph).
 
@@ -23,7 +23,7 @@ def extra_bytes(library: str, action: str, program: str, file: Path) -> int | No
     """What the peak of `action` adds to the resident memory of a fresh process, in bytes.
 
     Args:
-        library: `graphwire` or `torch`.
+        library: `graphwire` or `torch.export`.
         action: `save` the program to `file`, or `load` it from there.
         program: a maker of `cases` and its number, such as `weighty-256`.
     """

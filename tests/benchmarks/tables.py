@@ -1,237 +1,238 @@
-"""What was measured, as rows and as the tables that a person reads."""
+"""The tables that a person reads, made of the numbers of a run: for the terminal, and for docs/performance.md."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
-from rich.table import Table
+from rich.table import Table as RichTable
+from samples import Numbers
 
-__all__ = [
-    "TORCH",
-    "Comparison",
-    "ProgramRow",
-    "StepRow",
-    "WeightsRow",
-    "comparisons_table",
-    "programs_table",
-    "scaling_table",
-    "steps_table",
-    "weights_table",
-]
+__all__ = ["TABLES", "Table", "markdown", "printed"]
 
 TORCH = "torch.export"
-"""The way that the others are compared with."""
+SMALL = {
+    "lenet": "LeNet-5",
+    "graph-convolution": "graph convolution, two layers",
+    "autoencoder": "variational autoencoder",
+    "words": "bag of words",
+    "alexnet": "AlexNet, narrow",
+}
+"""The programs of the second table, most of whose time is spent on weights."""
+LARGE = {
+    "programs/decoder-12-dynamic": "decoder, 12 layers, dynamic shapes",
+    "programs/decoder-48-static": "decoder, 48 layers, static",
+    "programs/convnet": "convnet",
+    "scaling/unbind-1600": "`unbind` of 1,600",
+    "scaling/unbind-16000": "`unbind` of 16,000",
+}
+"""The programs of the first table."""
+FORMATS = {"json": "JSON", "msgpack": "msgpack", "cbor": "CBOR"}
 
 
-@dataclass(frozen=True)
-class ProgramRow:
-    """A program saved and loaded one way. Times are medians in seconds."""
+class Table(NamedTuple):
+    """A table of texts. Numbers are right-aligned."""
 
-    program: str
-    nodes: int
-    way: str
-    save_seconds: float
-    """To a path."""
-    keep_seconds: float
-    """To a stream in memory."""
-    load_seconds: float
-    program_bytes: int
-    """What the program takes in the archive, as stored, without weights."""
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class WeightsRow:
-    """One action on a program that is nearly all weights. Times are medians in seconds."""
-
-    action: str
-    mebibytes: int
-    graphwire_seconds: float
-    torch_seconds: float
-    write_seconds: float | None
-    """A plain write of the same bytes, with fsync."""
-    graphwire_extra_bytes: int | None
-    torch_extra_bytes: int | None
-
-
-@dataclass(frozen=True)
-class MemoryRow:
-    """The peak memory of one action on a graph of many nodes, each in a fresh process."""
-
-    action: str
-    nodes: int
-    graphwire_extra_bytes: int | None
-    torch_extra_bytes: int | None
+def programs(numbers: Numbers) -> Table:
+    """torch's time divided by ours, of processor time, for each program and format."""
+    rows = []
+    for name, title in LARGE.items():
+        nodes = numbers.median(name, "nodes", "1")
+        for format, format_title in FORMATS.items():
+            if nodes is None or numbers.median(f"{name}/{format}", "load") is None:
+                continue
+            ratios = [
+                _ratio_of(numbers, f"{name}/{TORCH}", f"{name}/{format}", action, "cpu s")
+                for action in ("save in memory", "save to a path", "load")
+            ]
+            ours, theirs = (numbers.median(f"{name}/{way}", "program", "B") for way in (format, TORCH))
+            smaller = f"1/{theirs / ours:.0f}" if ours and theirs else ""
+            first = (title, f"{nodes:,.0f}") if format == "json" else ("", "")
+            rows.append((first[0], format_title, first[1], *ratios, smaller))
+    header = (
+        "program", "format", "nodes", "save, in memory", "save, to a path", "load", "program bytes"
+    )  # fmt: skip
+    return Table("torch.export ÷ graphwire, processor time", header, rows)
 
 
-@dataclass(frozen=True)
-class StepRow:
-    """One step of a save or load, or a floor under them. Times are medians in seconds."""
-
-    program: str
-    action: str
-    """`save`, `load` or `floor`."""
-    step: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What graphwire takes for something, beside what something else takes. Times are medians in seconds."""
-
-    what: str
-    seconds: float
-    against: str
-    against_seconds: float
+def small_programs(numbers: Numbers) -> Table:
+    """torch's time divided by ours, of processor time, for programs with weights."""
+    rows = []
+    for name, title in SMALL.items():
+        case = f"programs/{name}"
+        nodes = numbers.median(case, "nodes", "1")
+        if nodes is not None:
+            ratios = [
+                _ratio_of(numbers, f"{case}/{TORCH}", f"{case}/json", action, "cpu s")
+                for action in ("save in memory", "save to a path", "load")
+            ]
+            held = numbers.median(case, "weights", "B")
+            rows.append((title, f"{nodes:,.0f}", "" if held is None else _two_digits(held / 1e6), *ratios))
+    header = ("program", "nodes", "weights, MB", "save, in memory", "save, to a path", "load")
+    return Table("torch.export ÷ graphwire, processor time", header, rows)
 
 
-def memory_table(rows: list[MemoryRow]) -> Table:
-    """Peaks beyond what the process had."""
-    table = Table(title=f"memory of {rows[0].nodes:,} nodes")
-    table.add_column("action", no_wrap=True)
-    table.add_column("graphwire extra MiB", justify="right")
-    table.add_column("torch extra MiB", justify="right")
-    for row in rows:
-        table.add_row(row.action, _mebibytes(row.graphwire_extra_bytes), _mebibytes(row.torch_extra_bytes))
-    return table
+def program_times(numbers: Numbers) -> Table:
+    """The milliseconds behind the ratios."""
+    rows = []
+    for name in numbers.cases("programs/"):
+        program, _, way = name.partition("/")
+        if way:
+            for action in numbers.metrics(f"programs/{name}", "s"):
+                wall, cpu = (numbers.median(f"programs/{name}", action, unit) for unit in ("s", "cpu s"))
+                rows.append((program, way, action, _milliseconds(wall), _milliseconds(cpu)))
+    return Table("medians", ("program", "way", "action", "ms", "processor ms"), rows)
 
 
-def comparisons_table(rows: list[Comparison]) -> Table:
-    """The ratio is the first time divided by the second."""
-    table = Table(title="beside other things")
-    table.add_column("graphwire", no_wrap=True)
-    table.add_column("ms", justify="right")
-    table.add_column("beside", no_wrap=True)
-    table.add_column("ms", justify="right")
-    table.add_column("ratio", justify="right")
-    for row in rows:
-        table.add_row(
-            row.what,
-            _milliseconds(row.seconds),
-            row.against,
-            _milliseconds(row.against_seconds),
-            _ratio(row.seconds, row.against_seconds),
-        )
-    return table
+def weights(numbers: Numbers) -> Table:
+    """Saves and loads of a program that is nearly all weights."""
+    rows = []
+    for case in numbers.cases("weights/"):
+        size, _, library = case.partition("/")
+        name = f"weights/{case}"
+        for action in numbers.metrics(name, "s"):
+            extra = numbers.median(name, f"{action}, extra memory", "B")
+            seconds, cpu = (numbers.median(name, action, unit) for unit in ("s", "cpu s"))
+            rows.append((f"{action}, {size}", library, _seconds(seconds), _seconds(cpu), _mebibytes(extra)))
+    rows.sort(key=lambda row: row[0])
+    return Table("weights", ("action", "library", "seconds", "processor seconds", "extra MiB"), rows)
 
 
-def steps_table(rows: list[StepRow]) -> Table:
-    """A section for save, for load and for the floors."""
-    table = Table(title=f"steps: {rows[0].program}, JSON")
-    table.add_column("")
-    table.add_column("step", no_wrap=True)
-    table.add_column("ms", justify="right")
-    for index, row in enumerate(rows):
-        first = index == 0 or rows[index - 1].action != row.action
-        last = index + 1 == len(rows) or rows[index + 1].action != row.action
-        table.add_row(row.action if first else "", row.step, f"{row.seconds * 1e3:,.2f}", end_section=last)
-    return table
+def stores(numbers: Numbers) -> Table:
+    """Weights outside of the file, each action beside another library's, in seconds of processor time."""
+    rows = []
+    for case in numbers.cases("stores/"):
+        (_, ours), (against, theirs) = _both(numbers, f"stores/{case}")
+        rows.append((case.partition("/")[2], _seconds(ours), against, _seconds(theirs)))
+    return Table("weights outside of the file", ("step", "seconds", "beside", "seconds"), rows)
 
 
-def programs_table(rows: list[ProgramRow], title: str) -> Table:
-    """A section a program; every ratio is torch's number divided by ours, so more is better."""
-    table = Table(title=f"torch.export ÷ graphwire: {title}")
-    for column in ("program", "format"):
-        table.add_column(column, no_wrap=True)
-    for column in (
-        "nodes",
-        "save ratio",
-        "in memory",
-        "load ratio",
-        "bytes ratio",
-        "save ms",
-        "load ms",
-        "program bytes",
-    ):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row, theirs, last in _beside_torch(rows):
-        ratios = [
-            _ratio(theirs.save_seconds, row.save_seconds),
-            _ratio(theirs.keep_seconds, row.keep_seconds),
-            _ratio(theirs.load_seconds, row.load_seconds),
-            _ratio(theirs.program_bytes, row.program_bytes),
-        ]
-        table.add_row(
-            row.program,
-            row.way,
-            f"{row.nodes:,}",
-            *([""] * 4 if row is theirs else ratios),
-            _milliseconds(row.save_seconds),
-            _milliseconds(row.load_seconds),
-            f"{row.program_bytes:,}",
-            style="dim" if row is theirs else "",
-            end_section=last,
-        )
-    return table
+def beside(numbers: Numbers) -> Table:
+    """Each comparison, in milliseconds of processor time; the ratio is ours divided by the other's."""
+    rows = []
+    for case in numbers.cases("beside/"):
+        (_, ours), (against, theirs) = _both(numbers, f"beside/{case}")
+        rows.append((case, _milliseconds(ours), against, _milliseconds(theirs), _ratio(ours, theirs)))
+    for action in ("save", "load"):
+        few, many = (numbers.median(f"scaling/chain-{nodes}", action, "cpu s") for nodes in (10_000, 100_000))
+        if few and many:
+            what = f"{action} 100,000 nodes of a chain", _milliseconds(many), "10,000 nodes"
+            rows.append((*what, _milliseconds(few), _ratio(many, few)))
+    return Table("beside other things", ("graphwire", "ms", "beside", "ms", "ratio"), rows)
 
 
-def scaling_table(rows: list[ProgramRow]) -> Table:
-    """As the table of programs; its last rows say how often the time of the smallest scale the largest takes."""
-    table = programs_table(rows, "unbind, one node an output")
-    for way in dict.fromkeys(row.way for row in rows):
-        least, *_, most = (row for row in rows if row.way == way)
-        table.add_row(
-            "growth",
-            way,
-            _times(most.nodes, least.nodes),
-            *[""] * 4,
-            _times(most.save_seconds, least.save_seconds),
-            _times(most.load_seconds, least.load_seconds),
-            _times(most.program_bytes, least.program_bytes),
-        )
-    return table
+def _both(numbers: Numbers, name: str) -> list[tuple[str, float | None]]:
+    """The two metrics of a comparison, each with its median."""
+    return [(each, numbers.median(name, each, "cpu s")) for each in numbers.metrics(name, "cpu s")]
 
 
-def weights_table(rows: list[WeightsRow]) -> Table:
-    """Every ratio of the first kind is torch's time divided by ours; the second is ours divided by the plain write's."""
-    table = Table(title=f"{rows[0].mebibytes:,} MiB of weights")
-    table.add_column("action", no_wrap=True)
-    for column in (
-        "torch ÷ ours",
-        "ours ÷ write",
-        "graphwire ms",
-        "torch ms",
-        "write + fsync ms",
-        "graphwire extra MiB",
-        "torch extra MiB",
-    ):
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(
-            row.action,
-            _ratio(row.torch_seconds, row.graphwire_seconds),
-            "" if row.write_seconds is None else _ratio(row.graphwire_seconds, row.write_seconds),
-            _milliseconds(row.graphwire_seconds),
-            _milliseconds(row.torch_seconds),
-            "" if row.write_seconds is None else _milliseconds(row.write_seconds),
-            _mebibytes(row.graphwire_extra_bytes),
-            _mebibytes(row.torch_extra_bytes),
-        )
-    return table
+def memory(numbers: Numbers) -> Table:
+    """What the peak of an action adds to the memory of a fresh process, for a graph of many nodes."""
+    rows = []
+    for case in numbers.cases("scaling/"):
+        program, _, library = case.partition("/")
+        for action in ("save", "load"):
+            extra = numbers.median(f"scaling/{case}", f"{action}, extra memory", "B")
+            if extra is not None:
+                rows.append((f"{action}, {program}", library, _mebibytes(extra)))
+    return Table("memory", ("action", "library", "extra MiB"), rows)
 
 
-def _beside_torch(rows: list[ProgramRow]) -> Iterator[tuple[ProgramRow, ProgramRow, bool]]:
-    """Each row, torch's row of the same program, and whether it is the program's last."""
-    theirs = {row.program: row for row in rows if row.way == TORCH}
-    for index, row in enumerate(rows):
-        yield row, theirs[row.program], index + 1 == len(rows) or rows[index + 1].program != row.program
+def steps(numbers: Numbers) -> Table:
+    """What each step of a save and a load takes, in milliseconds of processor time, and the floors below them."""
+    rows = []
+    for case in numbers.cases("steps/"):
+        action = case.rpartition("/")[2]
+        for index, step in enumerate(numbers.metrics(f"steps/{case}", "s")):
+            cpu = numbers.median(f"steps/{case}", step, "cpu s")
+            title = step.strip() if step == step.strip() else f"· {step.strip()}"
+            rows.append(("" if index else action, title, _milliseconds(cpu)))
+    return Table("steps", ("", "step", "processor ms"), rows)
 
 
-def _ratio(numerator: float, denominator: float) -> str:
-    return (
-        f"{numerator / denominator:,.2f}"
-        if numerator < 10 * denominator
-        else f"{numerator / denominator:,.1f}"
-    )
+def environment(numbers: Numbers) -> Table:
+    """The machine and the versions."""
+    machine = numbers.machine
+    rows = [
+        ("processor", f"{machine['processor']}, {machine['processors']} of them, {machine['architecture']}"),
+        ("memory", f"{machine['memory'] / 2**30:.0f} GiB"),
+        ("system", str(machine["system"])),
+        ("versions", ", ".join(f"{name} {version}" for name, version in numbers.versions.items())),
+    ]
+    return Table("measured on", ("", ""), rows)
 
 
-def _times(most: float, least: float) -> str:
-    return f"x {_ratio(most, least)}"
+TABLES: dict[str, Callable[[Numbers], Table]] = {
+    "programs": programs,
+    "small programs": small_programs,
+    "program times": program_times,
+    "weights": weights,
+    "stores": stores,
+    "memory": memory,
+    "steps": steps,
+    "beside": beside,
+    "environment": environment,
+}
+"""Every table, by the name that its marker in docs/performance.md has."""
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:,.1f}"
+def printed(table: Table) -> RichTable:
+    """The table for the terminal: a line where the first column changes."""
+    made = RichTable(title=table.title)
+    for index, (title, right) in enumerate(zip(table.header, _right_aligned(table), strict=True)):
+        made.add_column(title, justify="right" if right else "left", no_wrap=index == 0 or right)
+    for row, following in pairwise([*table.rows, ("",) * len(table.header)]):
+        made.add_row(*(text.replace("`", "") for text in row), end_section=following[0] not in ("", row[0]))
+    return made
 
 
-def _mebibytes(count: int | None) -> str:
-    return "" if count is None else f"{count / 2**20:,.1f}"
+def markdown(table: Table) -> Iterator[str]:
+    """The lines of the table in Markdown."""
+    yield _line(table.header)
+    yield _line("---:" if right else "---" for right in _right_aligned(table))
+    yield from map(_line, table.rows)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "".join(f"| {cell} " if cell else "| " for cell in cells) + "|"
+
+
+def _right_aligned(table: Table) -> list[bool]:
+    """Whether each column has numbers alone."""
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
+    return [any(cells) and all(not text or _is_number(text) for text in cells) for cells in columns]
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(",", "").replace(".", "").replace("/", "").isdigit()
+
+
+def _ratio_of(numbers: Numbers, theirs: str, ours: str, metric: str, unit: str = "s") -> str:
+    return _ratio(numbers.median(theirs, metric, unit), numbers.median(ours, metric, unit))
+
+
+def _ratio(numerator: float | None, denominator: float | None) -> str:
+    """Two digits; more would be noise."""
+    return _two_digits(numerator / denominator) if numerator is not None and denominator else ""
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else _two_digits(seconds * 1e3)
+
+
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else _two_digits(seconds)
+
+
+def _mebibytes(count: float | None) -> str:
+    return "" if count is None else _two_digits(count / 2**20)
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:,.0f}" if number >= 9.95 else f"{number:.1f}" if number >= 1 else f"{number:.2g}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tables import StepRow
+from samples import Row
+from timing import Bench, Times, processor_seconds
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["measure_steps"]
+__all__ = ["measure"]
 
 
 class _Nowhere:
@@ -24,44 +25,41 @@ class _Nowhere:
 
 
 class _Clock:
-    """The seconds of named steps over all turns."""
+    """The times of named steps over all turns."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self.seconds: dict[str, list[float]] = {}
-        self._now = now
+    def __init__(self) -> None:
+        self.times: dict[str, Times] = {}
 
     def __call__(self, step: str, run: Callable[[], Any]) -> Any:
-        started = self._now()
+        started, started_cpu = time.perf_counter(), processor_seconds()
         result = run()
-        self.seconds.setdefault(step, []).append(self._now() - started)
+        cpu, wall = processor_seconds() - started_cpu, time.perf_counter() - started
+        times = self.times.setdefault(step, Times([], []))
+        times.wall.append(wall)
+        times.cpu.append(cpu)
         return result
 
 
-def measure_steps(
-    name: str, program: ExportedProgram, file: Path, *, turns: int, now: Callable[[], float]
-) -> list[StepRow]:
-    """A row for each step, of a program saved as JSON.
+def measure(bench: Bench) -> Iterator[Row]:
+    """Rows of each step, of the first chosen program saved as JSON."""
+    from cases import PROGRAMS
 
-    Args:
-        name: what the program is called in the rows.
-        file: where the program is saved.
-        turns: how often each step is measured; the first is not counted.
-        now: the clock.
-    """
     from graphwire.process.gc_pause import paused_gc
 
-    saving, loading, floors = _Clock(now), _Clock(now), _Clock(now)
-    for _ in range(turns + 1):
+    name = bench.programs[0]
+    program, file = PROGRAMS[name](), bench.folder / "steps.pt2"
+    clocks = {"save": _Clock(), "load": _Clock(), "floor": _Clock()}
+    for _ in range(bench.turns + 1):
+        bench.done(f"steps: {name}")
         pause = paused_gc()
         with pause, pause:
-            _save(program, file, saving)
-            _load(file, loading)
-            _floors(program, floors)
-    return [
-        StepRow(name, action, step, statistics.median(seconds[1:]))
-        for action, clock in (("save", saving), ("load", loading), ("floor", floors))
-        for step, seconds in clock.seconds.items()
-    ]
+            _save(program, file, clocks["save"])
+            _load(file, clocks["load"])
+            _floors(program, clocks["floor"])
+    for action, clock in clocks.items():
+        for step, times in clock.times.items():
+            warm = Times(times.wall[1:], times.cpu[1:])
+            yield from warm.rows(f"steps/{name}/{action}", step)
 
 
 def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:

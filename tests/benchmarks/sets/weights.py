@@ -1,0 +1,82 @@
+"""A program that is nearly all weights: save, load, and load with a look at every page, beside torch and a plain write."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samples import Row
+from timing import Bench, Step, interleaved
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+__all__ = ["measure"]
+
+
+def measure(bench: Bench) -> Iterator[Row]:
+    """Times of all actions, and what each save and load adds to the memory of a fresh process."""
+    import torch
+    from cases import weighty
+    from peak_memory import extra_bytes
+
+    import graphwire
+
+    mebibytes = 1024 if bench.large else 256
+    name = f"weights/{mebibytes} MiB"
+    program = weighty(mebibytes)
+    plain, ours, theirs = (bench.folder / each for each in ("plain.bin", "graphwire.pt2", "torch.pt2"))
+
+    def write() -> None:
+        with plain.open("wb", buffering=0) as file:
+            for tensor in program.state_dict.values():
+                file.write(_memory(tensor))
+            os.fsync(file.fileno())
+
+    steps = {
+        ("plain write", "save"): Step(write, lambda: plain.unlink(missing_ok=True)),
+        ("graphwire", "save"): Step(
+            lambda: graphwire.save(program, ours), lambda: ours.unlink(missing_ok=True)
+        ),
+        ("torch.export", "save"): Step(
+            lambda: torch.export.save(program, theirs),
+            lambda: theirs.unlink(missing_ok=True),
+            lambda: _sync(theirs),
+        ),
+        ("graphwire", "load"): Step(lambda: graphwire.load(ours)),
+        ("torch.export", "load"): Step(lambda: torch.export.load(theirs)),
+        ("graphwire", "load and read"): Step(lambda: _read(graphwire.load(ours))),
+        ("torch.export", "load and read"): Step(lambda: _read(torch.export.load(theirs))),
+    }
+    times = interleaved(
+        {f"{library}, {action}": step for (library, action), step in steps.items()},
+        turns=min(bench.turns, 3),
+        done=lambda step: bench.done(f"{name}: {step}"),
+    )
+    for library, action in steps:
+        yield from times[f"{library}, {action}"].rows(f"{name}/{library}", action)
+    for library, file in (("graphwire", ours), ("torch.export", theirs)):
+        for action in ("save", "load"):
+            bench.done(f"{name}: peak memory of {library} {action}")
+            extra = extra_bytes(library, action, f"weighty-{mebibytes}", file)
+            if extra is not None:
+                yield Row(f"{name}/{library}", f"{action}, extra memory", "B", [extra])
+
+
+def _memory(tensor: Any) -> memoryview:
+    """The bytes of a contiguous tensor, without a copy and without NumPy."""
+    return memoryview((ctypes.c_char * tensor.nbytes).from_address(tensor.data_ptr())).cast("B")
+
+
+def _read(program: ExportedProgram) -> float:
+    """Touch every page of every weight: one number of each 4,096 bytes."""
+    return sum(float(tensor.detach().flatten()[::1024].sum()) for tensor in program.state_dict.values())
+
+
+def _sync(file: Path) -> None:
+    """Have a file that was written on the disk now, so that the next step does not wait for it."""
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
