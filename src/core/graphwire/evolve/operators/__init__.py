@@ -23,5 +23,6 @@ __all__ = [
     "release_with",
     "report_newer_operators",
     "reshape_attention",
+    "uncertain_calls",
     "with_forms",
 ]
