@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
+import pty
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -250,6 +254,29 @@ def test_sql_reads_the_catalogue_and_nothing_else(sql: str, catalogue: Path, tmp
             list(ask(connection, text).rows()[1])
         assert list(ask(connection, "SELECT count(*) > 0 FROM programs").rows()[1]) == [(True,)]
     assert {each: each.read_bytes() for each in [*tmp_path.iterdir(), *catalogue.glob("*/*")]} == before
+
+
+@pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
+def test_texts_of_files_control_no_terminal(form: list[str], catalogue: Path) -> None:
+    done = on_a_terminal(
+        "fleet", "query", str(catalogue), "SELECT 'a' || chr(27) || '[2J' || chr(10) || 'b' AS x", *form
+    )
+    assert b"\x1b" not in done
+    assert b"[2J" in done
+
+
+def on_a_terminal(*words: str) -> bytes:
+    """What a command prints on a terminal."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "graphwire", *words]
+    subprocess.run(command, stdout=theirs, env={**os.environ, "NO_COLOR": "1"}, check=True)
+    os.close(theirs)
+    printed = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while part := os.read(ours, 1 << 16):
+            printed += part
+    os.close(ours)
+    return printed
 
 
 def test_unlocked_sql_may_read_and_write_files(

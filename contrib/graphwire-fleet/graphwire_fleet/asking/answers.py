@@ -1,30 +1,22 @@
-"""Asks a catalogue, and prints the answer or writes it to a file."""
+"""Asks catalogues: one query, which reads them and nothing else."""
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
-from graphwire.cli.terminal import Output, Section
 from graphwire.errors import GraphwireError
 from graphwire_fleet.catalogue import add_views, connect, folder_at, lock_down
 from graphwire_fleet.tables import FILES
 
-__all__ = ["Answer", "QueryError", "answer", "ask", "opened", "print_answer", "write_answer"]
+__all__ = ["Answer", "QueryError", "answer", "ask", "opened"]
 
-_ROWS_AT_ONCE = 1_000
+ROWS_AT_ONCE = 1_000
 _ATTEMPTS = 5
 """How often a query begins at most, if a writer removes parts that it is about to read."""
-_MOST_SHOWN = 1_000
-"""The rows that a table on the terminal shows at most."""
-_MOST_TEXT = 300
-"""The characters that a cell of it shows at most."""
 
 
 class QueryError(GraphwireError):
@@ -51,7 +43,7 @@ class Answer(NamedTuple):
 
     def _fetched(self) -> Iterator[tuple[Any, ...]]:
         with _wrong_query():
-            while chunk := self.connection.fetchmany(_ROWS_AT_ONCE):
+            while chunk := self.connection.fetchmany(ROWS_AT_ONCE):
                 yield from chunk
 
     def batches(self) -> Any:
@@ -65,7 +57,7 @@ class Answer(NamedTuple):
             if relation is None:
                 raise QueryError("the statement has no rows")
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch  # its older name
-            return read(_ROWS_AT_ONCE)
+            return read(ROWS_AT_ONCE)
 
 
 @contextmanager
@@ -181,88 +173,3 @@ def _check_works(
                 f"no file of the catalogue was read for `{work}`",
                 remedy=f"Run `graphwire fleet {work} PATTERN -o {place}` first",
             ).of(place)
-
-
-# ------------------------------------------------------------------------------------------------------------- output
-
-
-def print_answer(answer: Answer, output: Output, form: str) -> None:
-    """Print the rows as a `table`, as `csv`, or as `json`: an object a line."""
-    if form == "table":
-        _print_table(answer, output)
-    elif not output.quiet:
-        _FORMS[form](answer, output.stdout)
-
-
-def write_answer(answer: Answer, path: str) -> None:
-    """Write the rows to a file `*.parquet`, `*.csv` or `*.json` (an object a line). It appears whole.
-
-    Raises:
-        QueryError: the name ends otherwise.
-    """
-    place = Path(path)
-    form = place.suffix.removeprefix(".")
-    if form not in ("parquet", *_FORMS):
-        raise QueryError(f"{path!r:.200} names no format", remedy="Let it end with .parquet, .csv or .json")
-    part = place.with_name(f".{place.name}.part")
-    try:
-        if form == "parquet":
-            _write_parquet(answer, part)
-        else:
-            with part.open("w", encoding="utf-8", newline="") as stream:
-                _FORMS[form](answer, stream)
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _print_table(answer: Answer, output: Output) -> None:
-    columns, found = answer.rows()
-    rows: list[list[str]] = []
-    more = False
-    for row in found:
-        if more := len(rows) == _MOST_SHOWN:
-            break
-        rows.append([_text(each) for each in row])
-    output.sections([Section("", columns, rows)])
-    if more:
-        output.remark(f"… and more than these {_MOST_SHOWN:,}: --csv, --json and -o have all")
-    elif not rows:
-        output.remark("nothing")
-
-
-def _text(value: Any) -> str:
-    text = "" if value is None else value if isinstance(value, str) else _json(value)
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str)
-
-
-def _write_csv(answer: Answer, stream: IO[str]) -> None:
-    columns, rows = answer.rows()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow(
-            ["" if each is None else each if isinstance(each, str) else _json(each) for each in row]
-        )
-
-
-def _write_json(answer: Answer, stream: IO[str]) -> None:
-    columns, rows = answer.rows()
-    for row in rows:
-        stream.write(f"{_json(dict(zip(columns, row, strict=True)))}\n")
-
-
-def _write_parquet(answer: Answer, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    batches = answer.batches()
-    with pq.ParquetWriter(path, batches.schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-
-
-_FORMS: Final[dict[str, Callable[[Answer, IO[str]], None]]] = {"csv": _write_csv, "json": _write_json}
