@@ -51,8 +51,11 @@ def reference_pages() -> dict[str, str]:
         names = re.findall(r"^\| `(\w+)`", rows, re.MULTILINE)
         shown = [f"::: graphwire.{each}\n" for each in names if each not in ("errors", "__version__")]
         pages[name] = f"# {title}\n\n" + "\n".join(shown)
+    options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
+    options += (
+        "      filters: ['!^_', '!^[A-Z_]+$', '!^test_']\n"  # no tables, and of contract suites what to set
+    )
     for name, (title, module) in MODULES.items():
-        options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
         pages[name] = f"# {title}\n\n::: {module}\n{options}"
     return pages
 

@@ -16,9 +16,9 @@ from graphwire.testing.suites import assert_light_imports, plugin_of
 class CommandContract:
     """What a command keeps. Subclass it, and name your command and how it is called:
 
-    class TestHello(CommandContract):
-        command = HelloCommand()
-        calls = (["--name", "you"],)
+        class TestHello(CommandContract):
+            command = HelloCommand()
+            calls = (["--name", "you"],)
 
     Attributes:
         command: the command; its plugin is installed.
