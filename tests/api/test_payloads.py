@@ -376,3 +376,14 @@ def test_a_program_can_be_saved_over_the_file_that_it_is_mapped_from(tmp_path: P
     graphwire.save(graphwire.load(path), path)
     assert path.read_bytes() == before
     assert_same_program(graphwire.load(path), program)
+
+
+def test_digests_of_large_records_are_listed_and_those_of_small_ones_are_shared() -> None:
+    data = graphwire.dumps(holding(large=torch.rand(1 << 20, 2), small=torch.rand(2)))
+    with graphwire.open(data) as archive:
+        large, small = sorted((each for each in archive.names if "weight_" in each), key=archive.record_size)[
+            ::-1
+        ]
+        assert archive.listed_digest(large) == archive.record_digests()[large]
+        assert archive.listed_digest(small) is None
+        assert archive.listed_digest("data/weights/nothing") is None

@@ -175,7 +175,7 @@ class Targeting(Reading):
     def tables(self, file: File) -> dict[str, list[Row]]:
         """Return the rows of `targets`."""
         with graphwire.open(file.source, **self.options) as archive:
-            rows = [
+            rows: list[Row] = [
                 {
                     "method": method,
                     "target": target,
