@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec import structs
 
 from graphwire.errors import (
     ArchiveError,
@@ -236,6 +237,35 @@ def test_sparse_tensors_are_values_of_a_codec_and_written_back(layout: torch.lay
     loaded = torch.load(io.BytesIO(written(state)), weights_only=True)
     assert_same(loaded["s"], sparse(layout))
     assert_same(loaded["a"], torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        [],
+        {"layout": "sparse_csr"},
+        {"layout": "strided"},
+        {"layout": 3},
+        {"sizes": None},
+        {"sizes": [2, -1]},
+        {"sizes": [True, 2]},
+        {"sizes": [1 << 70, 2]},
+        {"sizes": [1] * 100},
+        {"coalesced": "yes"},
+        {"parameter": None},
+        {"requires_grad": 1},
+    ],
+    ids=repr,
+)
+def test_a_tree_that_describes_no_sparse_tensor_is_refused(change: Any) -> None:
+    state = read(saved({"s": sparse(torch.sparse_coo)}))
+    value = state.encoded["s"]
+    tree = {**value.tree, **change} if isinstance(change, dict) else change
+    wrong = {"s": structs.replace(value, tree=tree)}
+    with pytest.raises(EncodeError, match="do not describe a sparse tensor") as caught:
+        pack_state_dict(state.metas, state.records, "", wrong)
+    assert caught.value.place == "s"
 
 
 # -------------------------------------------------------------------------------------------------- byte order

@@ -6,10 +6,19 @@ import itertools
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import BinaryIO, cast
+from typing import BinaryIO, Final, cast
 
 from graphwire.errors import EncodeError, MissingRecordError
-from graphwire.schema import ITEM_SIZES, EncodedValue, ExampleInputs, Layout, PayloadMeta, TensorArgument
+from graphwire.schema import (
+    ITEM_SIZES,
+    MAX_DIMENSIONS,
+    MAX_ELEMENTS,
+    EncodedValue,
+    ExampleInputs,
+    Layout,
+    PayloadMeta,
+    TensorArgument,
+)
 from graphwire.wire import Record, known_integers
 from graphwire.wire.archive import ArchiveWriter
 from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
@@ -240,19 +249,45 @@ def _tensor(meta: PayloadMeta, storages: _Storages) -> StridedTensor:
     return replace(tensor, is_param=True, requires_grad=meta.tensor_meta.requires_grad)
 
 
+_SPARSE_PARTS: Final = {"sparse_coo": 2} | dict.fromkeys(
+    ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"), 3
+)
+"""The number of plain tensors of each sparse layout."""
+
+
 def _sparse_tensor(
     value: EncodedValue, metas: Mapping[str, PayloadMeta], storages: _Storages
 ) -> SparseTensor:
+    """Return a sparse tensor of what its codec encoded. It may come from a file, so all of it is checked.
+
+    Raises:
+        EncodeError: another codec encoded it, or this is not what the codec of sparse tensors makes.
+    """
     if value.codec != SPARSE_CODEC:
-        raise EncodeError(f"old torch has no form for what the codec {value.codec!r} wrote")
-    tree = value.tree
-    return SparseTensor(
-        f"torch.{tree['layout']}",
-        tuple(storages.tensor(metas[part]) for part in value.tensors),
-        tuple(tree["sizes"]),
-        tree["coalesced"] if tree["layout"] == "sparse_coo" else None,
-        tree["parameter"],
-        tree["parameter"] and tree["requires_grad"],
+        raise EncodeError(f"old torch has no form for what the codec {value.codec!r:.80} wrote")
+    match value.tree:
+        case {
+            "layout": str(layout),
+            "sizes": list(sizes),
+            "coalesced": bool() | None as coalesced,
+            "parameter": bool(parameter),
+            "requires_grad": bool(requires_grad),
+        } if (
+            len(value.tensors) == _SPARSE_PARTS.get(layout)
+            and len(sizes) <= MAX_DIMENSIONS
+            and all(type(size) is int and 0 <= size <= MAX_ELEMENTS for size in sizes)
+        ):
+            return SparseTensor(
+                f"torch.{layout}",
+                tuple(storages.tensor(metas[part]) for part in value.tensors),
+                tuple(sizes),
+                coalesced if layout == "sparse_coo" else None,
+                parameter,
+                parameter and requires_grad,
+            )
+    raise EncodeError(
+        f"{len(value.tensors)} tensors and {value.tree!r:.200} do not describe a sparse tensor",
+        remedy="The file is damaged: `graphwire verify` lists its problems",
     )
 
 
