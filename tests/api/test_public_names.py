@@ -98,6 +98,9 @@ def test_values_print_in_a_line(file) -> None:
             archive,
             archive.program,
             archive.program.graph_module,
+            archive.program.graph_module.signature,
+            archive.report("model"),
+            graphwire.inspect(archive.program),
             archive.payloads,
             archive.inspect(str(file)),
         ]
@@ -131,9 +134,14 @@ def test_a_weight_is_taken_by_name(file) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "hint"), [("expected_opset_version", "installed versions"), ("map_location", "device=")]
+    ("option", "hint"),
+    [
+        ("expected_opset_version", "installed versions"),
+        ("map_location", "device="),
+        ("extra_fils", "did you mean 'extra_files'"),
+    ],
 )
-def test_arguments_of_torch_get_a_hint(option, hint, file) -> None:
+def test_arguments_of_torch_and_typing_errors_get_a_hint(option, hint, file) -> None:
     with pytest.raises(TypeError, match=rf"unexpected keyword argument '{option}'; .*{hint}"):
         graphwire.load(file, **{option: None})
 
@@ -146,3 +154,6 @@ def test_what_is_read_is_logged(file, caplog, capsys) -> None:
     messages = [each.getMessage() for each in caplog.records]
     assert f"{file}: read program 'model' of schema 8.20" in messages
     assert messages[-1].startswith(f"load: {file}, ")
+    with caplog.at_level(logging.INFO, "graphwire"):
+        graphwire.save(graphwire.load(file), f"{file}.copy")
+    assert caplog.records[-1].getMessage().startswith(f"save: {file}.copy, ")

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphwire.bridge import NEWEST, OLDEST, check_release
+from graphwire.bridge import check_release
 from graphwire.bridge.torch_compat import releases as torch_releases
 from graphwire.errors import DecodeError, TorchReleaseError
+from graphwire.version import NEWEST_TORCH as NEWEST
+from graphwire.version import OLDEST_TORCH as OLDEST
 
 
 @pytest.mark.parametrize("version", ["2.7.1", "1.13.0+cu117", "2.0.0"])

@@ -179,6 +179,9 @@ def test_the_doctor_finds_what_does_not_work(run, monkeypatch):
     assert json.loads(done.stdout)["versions"]["torch"] == torch.__version__
     checks = {each["check"]: each for each in json.loads(done.stdout)["checks"]}
     assert done.returncode == 1
+    assert checks["torch"] == {"check": "torch", "good": True, "result": f"{torch.__version__} is tested"}
+    monkeypatch.setattr(doctor, "_version", lambda name: "2.7.1")
+    assert re.match(r"2\.7\.1 is not tested: graphwire is tested on torch 2\.8", doctor._torch().result)
     assert checks["save and load"] == {"check": "save and load", "good": False, "result": "torch is broken"}
 
 

@@ -146,7 +146,8 @@ class GraphwireError(Exception):
         return f"{names} ({self.format})" if self.format else names
 
     def __str__(self) -> str:
-        parts = [message_text(part) for part in (self.source, self.place, self.problem) if part]
+        place = "" if self.record and self.place == f"record {self.record!r}" else self.place
+        parts = [message_text(part) for part in (self.source, place, self.problem) if part]
         what_next = f". {message_text(self.remedy)}" if self.remedy else ""
         return f"{': '.join(parts)}{what_next}"
 

@@ -19,7 +19,7 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -157,15 +157,17 @@ def _bounded(
         def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
             if unknown := kwargs.keys() - options:
                 name = min(unknown)
-                hint = f"; {_OF_TORCH[name]}" if name in _OF_TORCH else ""
-                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}{_hint(name, options)}"
+                )
             start = time.perf_counter()
             try:
                 result = function(*args, **kwargs)
                 if LOG.isEnabledFor(logging.INFO):
                     given = signature.bind_partial(*args, **kwargs).arguments
-                    names = " and ".join(source_name(given[each]) for each in sources if each in given)
-                    LOG.info("%s: %s, %.3f s", function.__name__, names, time.perf_counter() - start)
+                    files = (source_name(given[each]) for each in sources or ("file",) if each in given)
+                    done = ": ".join(filter(None, (function.__name__, " and ".join(filter(None, files)))))
+                    LOG.info("%s, %.3f s", done, time.perf_counter() - start)
                 return result
             except Exception as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is None:
@@ -178,6 +180,16 @@ def _bounded(
         return bounded
 
     return decorate
+
+
+def _hint(name: str, options: Iterable[str]) -> str:
+    """Return what to use in place of an argument that a function lacks, for its error."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    if name in _OF_TORCH:
+        return f"; {_OF_TORCH[name]}"
+    near = get_close_matches(name, options, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _registry(given: dict[str, Any]) -> Registry | None:

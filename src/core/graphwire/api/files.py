@@ -98,6 +98,8 @@ def convert(
     dst = located(dst, options.get("storage_options"))
     weights = located_weights(weights, options.get("storage_options"))
     left_out = check_strip(strip)
+    if format is not None:
+        registry_or_installed(options.get("registry")).wire_format(format)
     with open(src, **options) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:

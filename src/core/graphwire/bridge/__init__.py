@@ -7,6 +7,7 @@ import re
 import warnings
 
 from graphwire.errors import TorchReleaseError
+from graphwire.version import NEWEST_TORCH, OLDEST_TORCH, TESTED_TORCH
 
 try:
     import torch
@@ -17,11 +18,6 @@ except ModuleNotFoundError as error:
         "torch is not installed, and only files can be read, converted and compared without it",
         remedy="Install it: pip install 'graphwire[torch]'",
     ) from error
-
-OLDEST = (2, 8)
-"""The oldest release of torch that graphwire supports and is tested on."""
-NEWEST = (2, 15)
-"""The newest release of torch that graphwire is tested on."""
 
 
 def check_release(version: str) -> None:
@@ -34,15 +30,16 @@ def check_release(version: str) -> None:
         TorchReleaseError: the release is older than the oldest supported one.
     """
     found = re.match(r"(\d+)\.(\d+)", version, re.ASCII)
-    release = (int(found[1]), int(found[2])) if found else NEWEST
-    tested = f"torch {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
-    if release < OLDEST:
+    release = (int(found[1]), int(found[2])) if found else NEWEST_TORCH
+    if release < OLDEST_TORCH:
         raise TorchReleaseError(
-            f"graphwire runs on {tested}, and torch {version} is installed",
+            f"graphwire runs on {TESTED_TORCH}, and torch {version} is installed",
             remedy="Install a newer torch; without it, files can still be inspected, converted and compared",
         )
-    if release > NEWEST:
-        warnings.warn(f"graphwire is tested on {tested}; torch {version} is newer", UserWarning, stacklevel=2)
+    if release > NEWEST_TORCH:
+        warnings.warn(
+            f"graphwire is tested on {TESTED_TORCH}; torch {version} is newer", UserWarning, stacklevel=2
+        )
 
 
 check_release(torch.__version__)

@@ -231,3 +231,6 @@ class GraphSignature(msgspec.Struct, gc=False):
     """The role of each of the graph's inputs, in order."""
     output_specs: list[OutputSpec]
     """The role of each of the graph's outputs, in order."""
+
+    def __repr__(self) -> str:
+        return f"<GraphSignature: {len(self.input_specs)} inputs, {len(self.output_specs)} outputs>"

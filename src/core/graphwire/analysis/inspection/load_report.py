@@ -64,6 +64,9 @@ class LoadReport(msgspec.Struct, frozen=True):
     dropped: list[Omission] = []
     """Facts that the file stores and the program lacks."""
 
+    def __repr__(self) -> str:
+        return f"<LoadReport of {self.method!r:.80}: {len(self.steps)} steps, {len(self.dropped)} dropped; str() lists them>"
+
     def with_dropped(self, omissions: Sequence[Omission]) -> LoadReport:
         """Return the report with more omissions."""
         return msgspec.structs.replace(self, dropped=[*self.dropped, *omissions])

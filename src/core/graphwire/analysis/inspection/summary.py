@@ -149,10 +149,11 @@ class Inspection(msgspec.Struct, frozen=True):
     """The names of all records in the archive."""
 
     def __repr__(self) -> str:
+        if not self.layout:  # a program of this process
+            return f"<Inspection of a program: {self.methods[0].summary.nodes:,} nodes>"
         names = ", ".join(repr(each.name) for each in self.methods[:8])
-        return (
-            f"<Inspection of {self.file!r:.200}: {self.size:,} bytes, {self.layout}, programs {names:.400}>"
-        )
+        file = f" of {self.file!r:.200}" if self.file else ""
+        return f"<Inspection{file}: {self.size:,} bytes, {self.layout}, programs {names:.400}>"
 
     def _repr_html_(self) -> str:
         from graphwire.analysis.inspection.tables import inspection_tables  # only notebooks need it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -68,6 +69,7 @@ def _doctor(arguments: argparse.Namespace, output: Output) -> int:
         _Finding(f"plugin {each.name}", each.status in ("active", "blocked"), _status(each))
         for each in registry.plugins
     ]
+    findings.append(_torch())
     with output.progress("Saving and loading a program"):
         findings.append(_round_trip(sorted(registry.wire_formats)))
     healthy = all(each.good for each in findings)
@@ -89,6 +91,19 @@ def _version(distribution: str) -> str:
 
 def _status(plugin: Any) -> str:
     return f"{plugin.status}: {plugin.reason}" if plugin.reason else plugin.status
+
+
+def _torch() -> _Finding:
+    """Say whether the installed release of torch is a tested one."""
+    from graphwire.version import NEWEST_TORCH, OLDEST_TORCH, TESTED_TORCH
+
+    installed = _version("torch")
+    found = re.match(r"(\d+)\.(\d+)", installed, re.ASCII)
+    if found is None:
+        return _Finding("torch", True, f"{installed}; graphwire is tested on {TESTED_TORCH}")
+    tested = OLDEST_TORCH <= (int(found[1]), int(found[2])) <= NEWEST_TORCH
+    what = "is tested" if tested else f"is not tested: graphwire is tested on {TESTED_TORCH}"
+    return _Finding("torch", tested, f"{installed} {what}")
 
 
 def _round_trip(formats: list[str]) -> _Finding:
