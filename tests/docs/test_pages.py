@@ -33,7 +33,9 @@ def test_a_page_runs_and_shows_what_comes_out(
         for ran in Desk(tmp_path, name).run(PAGES[name]):
             place = f"{name}:{ran.line}: {ran.command}\n{ran.printed}"
             assert ran.code == ran.expected_code, place
-            assert ran.shown is None or is_shown(ran.printed, ran.shown), f"{place}\nis not\n{ran.shown}"
+            assert ran.shown is None or is_shown(ran.printed, ran.shown), (
+                f"{place}\nis not\n{ran.shown}\n`python tests/documents.py {name}` writes it"
+            )
     for module in set(sys.modules) - modules:
         if Path(getattr(sys.modules[module], "__file__", None) or "/").is_relative_to(tmp_path):
             del sys.modules[module]
