@@ -34,7 +34,22 @@ NOT_RUN = re.compile(r"<!-- not run: ([^>]+) -->\n\s*$")
 EXIT_CODE = re.compile(r"\s+# exit code (\d+)$")
 RUN = ("python", "console")
 """The languages of blocks that run."""
-DATA = ("", "cddl", "css", "csv", "diff", "ebnf", "hex", "html", "json", "text", "toml", "tree", "yaml")
+DATA = (
+    "",
+    "cddl",
+    "css",
+    "csv",
+    "diff",
+    "ebnf",
+    "hex",
+    "html",
+    "json",
+    "sql",
+    "text",
+    "toml",
+    "tree",
+    "yaml",
+)
 """The languages of blocks that do not."""
 
 

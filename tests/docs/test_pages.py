@@ -9,8 +9,11 @@ import pytest
 from documents import DATA, RUN, Desk, blocks_of, environment, is_shown
 
 ROOT = Path(__file__).resolve().parents[2]
-ELSEWHERE = {"docs/write-a-plugin.md": "tests/contrib/test_documentation.py"}
-"""Pages that have tests of their own."""
+ELSEWHERE = {
+    "docs/write-a-plugin.md": "tests/contrib/test_documentation.py",
+    "docs/fleet.md": "needs pyarrow and DuckDB; contrib/graphwire-fleet/tests run its commands",
+}
+"""Pages that are not run here, and where they are."""
 PAGES = {
     page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
