@@ -2,7 +2,7 @@
 
 - Documents outside of docs/ (README, CHANGELOG …) become pages.
 - The reference pages come from the tables of docs/api.md, the hooks and the contract suites; docstrings fill them.
-- A link to a file outside of docs/ leads to its page, or else to the repository.
+- A link to a file outside of docs/ leads to its page, or else to the repository; public names lead to the reference.
 """
 
 from __future__ import annotations
@@ -113,6 +113,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"{before}{config.extra['repository']}/{kind}/main/{target}{anchor}"
         return match[0]
 
+    if source == "docs/api.md":
+        row = re.compile(r"^\| `(?!errors|__)(\w+)`(?= \|)", re.MULTILINE)
+        markdown = TABLE.sub(lambda table: row.sub(r"| [`\1`][graphwire.\1]", table[0]), markdown)
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(rewritten, part) for part in parts[::2]]
     return indented("".join(parts))
