@@ -80,15 +80,21 @@ def slug(heading: str) -> str:
 
 def prose_of(text: str) -> Iterator[tuple[int, str]]:
     """The numbered lines outside code fences."""
+    return ((number, line) for number, line, is_code in lines_of(text) if not is_code)
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str, bool]]:
+    """The numbered lines, each with whether it is a line of a code fence or inside of one."""
     fence = ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         mark = FENCE.match(line)
         if not fence and mark:
             fence = mark[1]
-        elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            fence = ""
-        elif not fence:
-            yield number, line
+            yield number, line, True
+        else:
+            yield number, line, bool(fence)
+            if fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
 
 
 def blank(match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -19,7 +20,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "docs"))
 
-from check_links import slug  # noqa: E402
+from check_links import lines_of, slug  # noqa: E402
 
 OUTSIDE = {
     "README.md": "readme.md",
@@ -29,8 +30,10 @@ OUTSIDE = {
 }
 """Documents of the repository that are pages too."""
 
-LINK = re.compile(r"(\]\(<?|^\[[^\]]+\]: )([^)\s>#]+)(#[^)\s>]*)?", re.MULTILINE)
-FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)\s*$)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(\]\(<?|^\[[^\]]+\]: )([^)\s>#]+)")
+ROW = re.compile(r"^\| `(?!errors|__)(\w+)`(?= \|)", re.MULTILINE)
+FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*\w+")
+ITEM = re.compile(r"(?:[-*+]|\d+[.)]) +")
 TABLE = re.compile(r"^\| (?:for [^|]+|classes) \| \|\n\|---\|---\|\n((?:\|.*\n)+)", re.MULTILINE)
 
 
@@ -86,58 +89,43 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links out of docs/ to the page of their file, or to the repository."""
+    """Change what forges and the site have in different forms: links out of docs/, lists, names of blocks."""
     if page.is_homepage:
         page.meta["hide"] = ["navigation"]  # a list of one page
-    source = {page: source for source, page in OUTSIDE.items()}.get(
-        page.file.src_uri, f"docs/{page.file.src_uri}"
-    )
+    own = page.file.src_uri
+    source = {page: source for source, page in OUTSIDE.items()}.get(own, f"docs/{own}")
+    if source == "docs/api.md":
+        markdown = TABLE.sub(lambda table: ROW.sub(r"| [`\1`][graphwire.\1]", table[0]), markdown)
 
     def rewritten(match: re.Match[str]) -> str:
-        before, link, anchor = match[1], match[2], match[3] or ""
-        if ":" in link:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[2]))
+        known = OUTSIDE.get(target) or target.removeprefix("docs/")
+        if ":" in match[2] or not (ROOT / target).exists():
             return match[0]
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
-        if target.startswith("docs/") and files.get_file_from_path(target[5:]):
-            return (
-                before + posixpath.relpath(target[5:], posixpath.dirname(page.file.src_uri) or ".") + anchor
-            )
-        if target in OUTSIDE:
-            return (
-                before
-                + posixpath.relpath(OUTSIDE[target], posixpath.dirname(page.file.src_uri) or ".")
-                + anchor
-            )
-        if (ROOT / target).exists():
-            kind = "tree" if (ROOT / target).is_dir() else "blob"
-            return f"{before}{config.extra['repository']}/{kind}/main/{target}{anchor}"
-        return match[0]
+        if files.get_file_from_path(known):
+            return match[1] + posixpath.relpath(known, posixpath.dirname(own) or ".")
+        kind = "tree" if (ROOT / target).is_dir() else "blob"
+        return f"{match[1]}{config.extra['repository']}/{kind}/main/{target}"
 
-    if source == "docs/api.md":
-        row = re.compile(r"^\| `(?!errors|__)(\w+)`(?= \|)", re.MULTILINE)
-        markdown = TABLE.sub(lambda table: row.sub(r"| [`\1`][graphwire.\1]", table[0]), markdown)
-    parts = FENCE.split(markdown)
-    parts[::2] = [LINK.sub(rewritten, part) for part in parts[::2]]
-    return indented("".join(parts))
+    lines = [
+        (line if is_code else LINK.sub(rewritten, line), is_code) for _, line, is_code in lines_of(markdown)
+    ]
+    return "\n".join(indented(lines))
 
 
-def indented(markdown: str) -> str:
+def indented(lines: Iterable[tuple[str, bool]]) -> Iterator[str]:
     """Indent what belongs to a list item by four spaces for each level, as Python-Markdown asks, instead of two or three."""
-    lines, levels, fenced = [], [0], False
-    for line in markdown.split("\n"):
+    levels, is_inside = [0], False
+    for line, is_code in lines:
         text = line.lstrip()
         depth = len(line) - len(text)
-        if not fenced and text:
+        if text and not is_inside:
             while depth < levels[-1]:
                 levels.pop()
-        if text.startswith(("```", "~~~")):
-            fenced = not fenced
-            text = " ".join(text.split(" ")[:1])  # the name of a block of the specification
+        if is_code and not is_inside and (fence := FENCE.match(text)):
+            text = fence[0]  # without the name of a block of the specification
         inner = 4 * (len(levels) - 1) + depth - levels[-1] if len(levels) > 1 else depth
-        lines.append(" " * inner + text if text else "")
-        if not fenced and (item := ITEM.match(text)):
+        yield " " * inner + text if text else ""
+        is_inside = is_code
+        if not is_code and (item := ITEM.match(text)):
             levels.append(depth + len(item[0]))
-    return "\n".join(lines)
-
-
-ITEM = re.compile(r"(?:[-*+]|\d+[.)]) +")
