@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -77,10 +78,10 @@ def program(*layers: torch.nn.Module) -> torch.export.ExportedProgram:
     return torch.export.export(torch.nn.Sequential(torch.nn.Linear(4, 4), *layers), (torch.ones(1, 4),))
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> tuple[Path, str]:
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A branch that changes one program of four, adds one and removes one, while its base goes on; and its base."""
-    folder = tmp_path / "repository"
+    folder = tmp_path_factory.mktemp("action") / "repository"
     (folder / "models").mkdir(parents=True)
     git(folder, "init", "-q", ".")
     for name in ("changed", "same", "removed", "of base", "damaged"):
@@ -130,7 +131,8 @@ def test_a_branch_is_compared_with_where_it_left_its_base(repository: tuple[Path
 def test_a_pull_request_gets_one_comment_that_later_runs_replace(
     repository: tuple[Path, str], server: tuple[str, type[Comments]], tmp_path: Path
 ) -> None:
-    folder, base = repository
+    original, base = repository
+    folder = Path(shutil.copytree(original, tmp_path / "repository"))
     url, comments = server
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 7, "base": {"sha": base}}}))
