@@ -144,7 +144,7 @@ def written(folder: Path, words: dict[str, str]) -> Path:
 def ran(folder: Path, work: Any, kept: Kept, **options: Any) -> Summary:
     output = Output(stdout=io.StringIO(), stderr=io.StringIO())
     return run(
-        Words(folder), work, kept, output, doing="Trying", **{"workers": 2, "timeout": 20.0, **options}
+        Words(folder), work, kept, output, doing="Trying", **{"workers": 2, "timeout": 120.0, **options}
     )
 
 

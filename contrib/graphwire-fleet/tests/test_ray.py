@@ -27,7 +27,7 @@ def _path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_hostile_files_are_rows_and_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     good = {f"{number:03}": "well" for number in range(100)}
-    bad = {"hang": "hang in C", "crash": "crash", "memory": "take memory", "error": "raise"}
+    bad = {"hang": "hang in C", "crash": "crash", "error": "raise"}
     folder, kept, log = written(tmp_path / "files", good | bad), Kept(), tmp_path / "log"
 
     def kill_first() -> None:
@@ -37,16 +37,15 @@ def test_hostile_files_are_rows_and_a_killed_worker_loses_nothing(tmp_path: Path
     killing = threading.Thread(target=kill_first)
     killing.start()
     work = Deeds(seconds=0.02, log=str(log))
-    summary = ran(folder, work, kept, ray="local", timeout=2.0, memory=300 << 20, batch_files=16)
+    summary = ran(folder, work, kept, ray="local", timeout=5.0, batch_files=16)
     killing.join()
     assert Counter(kept.names) == Counter([*good, *bad])
     assert {name: failure[0] for name, failure in kept.failures.items()} == {
         "hang": "Timeout",
         "crash": "WorkerDied",
-        "memory": "OutOfMemory",
         "error": "ArchiveError",
     }
-    assert summary.counts.files == 104
+    assert summary.counts.files == 103
     assert ran(folder, work, kept, ray="local").counts.files == 0
 
 

@@ -35,7 +35,7 @@ from graphwire_fleet.work import Failure, File, Result, Work
 
 __all__ = ["Bounded", "FleetError"]
 
-_LOOK = 0.05
+_LOOK = 0.1
 """Seconds between two looks at time and memory."""
 _START_SECONDS = 300.0
 _TRACE_SECONDS = 0.5
