@@ -114,7 +114,7 @@ class Catalogue:
                     WHERE work = ? AND settings = ? AND readers = ?::VARCHAR[]
                     AND coalesce(failure_kind, '') NOT IN ({", ".join("?" * len(_TRIED_AGAIN))})
                 ), max(failure_kind IS NOT NULL OR problems > 0) FILTER (WHERE work = ?)
-                FROM {FILES} GROUP BY file
+                FROM {FILES} GROUP BY file ORDER BY file
                 """,
                 [work.name, work.settings, list(work.readers), *_TRIED_AGAIN, work.name],
             )
@@ -166,6 +166,8 @@ class Catalogue:
 
     def tidy(self) -> None:
         """Drop the rows that no longer count, if they are a third of all or more."""
+        if not self._parts.has_written:
+            return
         present = self._parts.present()
         if self._parts.readings - len(present) > self._parts.readings // 3:
             self._parts.compact(present)

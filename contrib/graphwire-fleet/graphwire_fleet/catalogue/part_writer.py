@@ -28,6 +28,8 @@ class PartWriter:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._commits = commits_of(folder)
+        self.has_written = False
+        """Whether there are new rows."""
         sweep(folder, self._commits)
 
     @property
@@ -47,6 +49,7 @@ class PartWriter:
         made = Commit(part, {table: each.num_rows for table, each in rows.items()})
         commit(self._folder, made)
         self._commits.append(made)
+        self.has_written = True
         level = 0
         while len(small := [each for each in self._commits if each.level == level]) >= _MOST_PARTS:
             self._merge(small, None)
