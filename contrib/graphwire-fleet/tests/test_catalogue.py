@@ -30,6 +30,8 @@ import graphwire
 from graphwire.cli import main
 from graphwire.errors import ArchiveError
 from graphwire.schema import ARGUMENT_ARMS
+from graphwire_plugins import ops, opsets, treespecs
+from graphwire_plugins.formats.json import JsonFormat
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +167,28 @@ def test_arguments_are_json_that_tells_kinds_apart(tmp_path: Path) -> None:
     assert split_target("torch.ops.higher_order.cond") == ("higher_order.cond", "")
 
 
+def test_every_column_has_a_name_that_sql_takes_as_it_is(catalogue: Path) -> None:
+    for table in TABLES.values():
+        names = ", ".join(column.name for column in table.columns)
+        rows = asked(catalogue, f"SELECT {names} FROM {table.name} LIMIT 1")
+        assert all(len(row) == len(table.columns) for row in rows)
+
+
+def test_reading_imports_no_torch(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from fleet_files import listed, read
+from graphwire_fleet.reading import READINGS
+
+for work in READINGS.values():
+    assert read(sys.argv[2], listed(sys.argv[3]), work())
+print("torch" in sys.modules)
+"""
+    command = [sys.executable, "-c", code, Path(__file__).parent, tmp_path, some_files()[-1]]
+    assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "False\n"
+
+
 def test_every_kind_of_argument_has_a_form() -> None:
     assert set(FORMS) == set(ARGUMENT_ARMS)
 
@@ -188,23 +212,37 @@ def test_a_damaged_file_is_a_row_with_its_error_and_what_cannot_be_written_is_es
     assert asked(place, "SELECT count(*) FROM programs") == [(1,)]
 
 
-def test_a_file_whose_plugin_is_missing_says_which(tmp_path: Path) -> None:
-    path = tmp_path / "program.pt2"
-    graphwire.save(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), path)
-    with graphwire.open(path) as archive:
-        program, payloads = archive.program, archive.payloads
-        wanted = [graphwire.schema.PluginRequirement("graphwire-elsewhere", "3.1", ["op_handler:elsewhere"])]
-        program.plugins = wanted
-        from graphwire.wire.package import Document, save_package
+class Reversed:
+    """A wire format that no plugin here provides: JSON, backwards."""
 
-        data = graphwire.encode(program)
-        save_package(path, {"model": Document(data, ".json", payloads)})
-    read(tmp_path / "catalogue", listed(path), Inspecting())
-    rows = asked(
-        tmp_path / "catalogue",
-        "SELECT each.distribution, each.provides FROM programs, UNNEST(plugins) AS t(each)",
-    )
-    assert rows == [("graphwire-elsewhere", ["op_handler:elsewhere"])]
+    name, suffix, media_type = "reversed", ".reversed", "application/x-reversed"
+
+    def encode(self, tree: Any) -> bytes:
+        return JsonFormat().encode(tree)[::-1]
+
+    def decode(self, buffer: Any) -> Any:
+        return JsonFormat().decode(bytes(buffer)[::-1])
+
+    def matches(self, head: bytes) -> bool:
+        return head.startswith(b"}")
+
+
+class Plugin:
+    @graphwire.hookimpl
+    def graphwire_wire_formats(self) -> list[Any]:
+        return [Reversed()]
+
+
+def test_a_file_whose_plugin_is_missing_says_which(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = graphwire.Registry.of(Plugin(), ops, opsets, treespecs)
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    graphwire.save(program, tmp_path / "program.pt2", format="reversed", registry=registry)
+    read(tmp_path / "catalogue", listed(tmp_path), Inspecting())
+    [row] = printed(capsys, "fleet", "plugins", str(tmp_path / "catalogue"))
+    assert row["file"] == str(tmp_path / "program.pt2")
+    assert "reversed" in row["failure"]
 
 
 # ---------------------------------------------------------------------------------------------------- only what changed

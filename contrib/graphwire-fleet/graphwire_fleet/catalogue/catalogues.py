@@ -187,7 +187,7 @@ def _numbered(part: str, pieces: Sequence[Packed | Mapping[str, Any]]) -> dict[s
             rows = decode_rows(table, piece[table])
             if table == FILES:
                 readings = rows.num_rows
-                rows = _with(rows, "at", pa.scalar(datetime.now(UTC), rows.schema.field("at").type))
+                rows = _with(rows, "read_at", pa.scalar(datetime.now(UTC).replace(tzinfo=None)))
             if rows.num_rows:
                 reads = pc.add(pc.coalesce(rows["read"], pa.scalar(0, pa.int64())), first)
                 found.setdefault(table, []).append(_with(rows, "read", reads))

@@ -86,7 +86,7 @@ TABLES: Final[dict[str, Table]] = dict(
                 TEXTS,
                 "graphwire, its plugins and torch as they were installed, such as `graphwire 0.1.0`",
             ),
-            ("at", pa.timestamp("us", tz="UTC"), "when the row was written"),
+            ("read_at", pa.timestamp("us"), "when the row was written, in UTC"),
         ),
         _table(
             "programs",
