@@ -196,8 +196,8 @@ def is_shown(printed: str, shown: str) -> bool:
 def environment() -> Iterator[None]:
     """The variables under which pages are run: 100 columns, no colours."""
     before = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith(("GRAPHWIRE", "FORCE_COLOR"))]:
-        del os.environ[name]
+    for name in ("GRAPHWIRE_PLUGINS", "GRAPHWIRE_DISABLE_PLUGINS", "FORCE_COLOR"):
+        os.environ.pop(name, None)
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     try:
         yield
