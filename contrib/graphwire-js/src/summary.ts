@@ -137,6 +137,16 @@ export function summarize(program: Program, name: string, weights?: PayloadTable
 
 /** Compares texts by code points. */
 export function compareText(a: string, b: string): number {
+  for (let index = 0; index < Math.min(a.length, b.length); index++) {
+    const [unit, other] = [a.charCodeAt(index), b.charCodeAt(index)];
+    if (unit === other) continue;
+    // Units of surrogate pairs do not have the order of their code points.
+    return unit < 0xd800 && other < 0xd800 ? unit - other : comparePoints(a, b);
+  }
+  return a.length - b.length;
+}
+
+function comparePoints(a: string, b: string): number {
   const [one, other] = [Array.from(a), Array.from(b)];
   for (let index = 0; index < Math.min(one.length, other.length); index++) {
     const difference = (one[index]?.codePointAt(0) ?? 0) - (other[index]?.codePointAt(0) ?? 0);

@@ -33,6 +33,18 @@ export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return a.length - b.length;
 }
 
+/** Returns whether two trees have the same bytes. */
+export function sameContent(a: Content, b: Content): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b)) return false;
+    const [ones, others] = [a as readonly Content[], b as readonly Content[]];
+    return ones.length === others.length && ones.every((one, index) => sameContent(one, others[index] as Content));
+  }
+  return compareBytes(contentBytes(a), contentBytes(b)) === 0;
+}
+
 /** Returns BLAKE2b, with 16 bytes, of parts that are each preceded by their length. */
 export function digest(...parts: readonly (Uint8Array | string)[]): Uint8Array {
   const bytes = parts.map((part) => (typeof part === "string" ? textBytes(part) : part));
@@ -52,6 +64,17 @@ export function contentBytes(content: Content): Uint8Array {
   const writer = new Writer();
   writer.write(content);
   return writer.bytes();
+}
+
+function isAscii(text: string): boolean {
+  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) > 0x7f) return false;
+  return true;
+}
+
+/** Compares texts by their bytes. */
+function compareKeys(a: string, b: string): number {
+  if (isAscii(a) && isAscii(b)) return a < b ? -1 : a > b ? 1 : 0;
+  return compareBytes(textBytes(a), textBytes(b));
 }
 
 class Writer {
@@ -111,15 +134,15 @@ class Writer {
   }
 
   private integer(value: bigint): void {
-    if (value >= 0n) {
-      if (value < 0x80n) this.byte(Number(value));
-      else if (value < 1n << 8n) this.sized(0xcc, 1, value);
+    const small = Number(value);
+    if (small >= -32 && small < 0x80) this.byte(small & 0xff);
+    else if (value >= 0n) {
+      if (value < 1n << 8n) this.sized(0xcc, 1, value);
       else if (value < 1n << 16n) this.sized(0xcd, 2, value);
       else if (value < 1n << 32n) this.sized(0xce, 4, value);
       else if (value < 1n << 64n) this.sized(0xcf, 8, value);
       else this.list(["integer", value.toString(16)]);
-    } else if (value >= -32n) this.byte(Number(value + 256n));
-    else if (value >= -(1n << 7n)) this.sized(0xd0, 1, value);
+    } else if (value >= -(1n << 7n)) this.sized(0xd0, 1, value);
     else if (value >= -(1n << 15n)) this.sized(0xd1, 2, value);
     else if (value >= -(1n << 31n)) this.sized(0xd2, 4, value);
     else if (value >= -(1n << 63n)) this.sized(0xd3, 8, value);
@@ -134,6 +157,12 @@ class Writer {
   }
 
   private text(value: string): void {
+    if (isAscii(value)) {
+      this.head(value.length, 0xa0, 32, [0xd9, 0xda, 0xdb]);
+      const at = this.room(value.length);
+      for (let index = 0; index < value.length; index++) this.buffer[at + index] = value.charCodeAt(index);
+      return;
+    }
     const bytes = textBytes(value);
     if (LONE_SURROGATE.test(value)) {
       this.binary(bytes);
@@ -154,9 +183,9 @@ class Writer {
   }
 
   private dict(dict: ContentDict): void {
-    const rows = Object.entries(dict).map(([key, value]) => [textBytes(key), key, value] as const);
+    const rows = Object.entries(dict);
     this.head(rows.length, 0x80, 16, [null, 0xde, 0xdf]);
-    for (const [, key, value] of rows.sort(([a], [b]) => compareBytes(a, b))) {
+    for (const [key, value] of rows.sort(([a], [b]) => compareKeys(a, b))) {
       this.text(key);
       this.write(value);
     }

@@ -30,8 +30,8 @@ export interface OrderedGraph {
   readonly order: readonly number[];
   /** The new names of values, by name. */
   readonly names: ReadonlyMap<string, string>;
-  /** The digest of the graph, for the shape of the node that has it. */
-  readonly digest: Uint8Array;
+  /** Returns the digest of the graph, for the shape of the node that has it. */
+  readonly digest: () => Uint8Array;
   readonly effect: Effect;
 }
 
@@ -54,11 +54,11 @@ export class Ordering {
     const steps = this.steps(graph);
     const inputNames = inputs.flatMap(referencesOf);
     const outputNames = outputs.flatMap(referencesOf);
-    const order = orderOf(steps, inputNames, usesDigests(steps, inputNames, outputNames));
+    const order = orderOf(steps, inputNames, once(() => usesDigests(steps, inputNames, outputNames)));
     const names = newNames(inputs, literals, order.map((index) => steps[index] as Step));
-    const content = graphContent({ graph, inputs, outputs, steps, order, names }, this.digests(names));
+    const digest = once(() => digest16(graphContent({ graph, inputs, outputs, steps, order, names }, this.digests(names))));
     const effect = steps.reduce<Effect>((most, step) => (step.effect > most ? step.effect : most), PURE);
-    const found = { graph, inputs, outputs, steps, order, names, digest: digest16(content), effect };
+    const found = { graph, inputs, outputs, steps, order, names, digest, effect };
     this.known.set(graph, found);
     return found;
   }
@@ -70,7 +70,7 @@ export class Ordering {
       value: () => ["value", null],
       results: () => ["results", null],
       object: (_, className) => ["object", className, null],
-      graph: (held) => ["graph", this.ordered(held.graph).digest],
+      graph: (held) => ["graph", this.ordered(held.graph).digest()],
     };
     return graph.nodes.map((node): Step => {
       const makes = node.outputs.flatMap(referencesOf);
@@ -92,9 +92,15 @@ export class Ordering {
       value: (name) => ["value", names.get(name) ?? name],
       results: (name) => ["results", names.get(resultsOf(name)) ?? name],
       object: (name, className) => ["object", className, names.get(name) ?? name],
-      graph: (held) => ["graph", this.ordered(held.graph).digest],
+      graph: (held) => ["graph", this.ordered(held.graph).digest()],
     };
   }
+}
+
+/** Returns a function that computes a value when it is first called, and returns it again later. */
+function once<T>(compute: () => T): () => T {
+  let found: { readonly value: T } | null = null;
+  return () => (found ??= { value: compute() }).value;
 }
 
 function digest16(content: Content): Uint8Array {
@@ -220,8 +226,10 @@ interface Ready {
   readonly target: string;
   readonly ranks: readonly number[];
   readonly shape: Uint8Array;
-  readonly uses: Uint8Array;
 }
+
+/** Returns the digests of the uses of all nodes. Only nodes that are equal in all else need them, so most graphs never do. */
+type Uses = () => readonly Uint8Array[];
 
 function compareRanks(a: readonly number[], b: readonly number[]): number {
   for (let index = 0; index < Math.min(a.length, b.length); index++) {
@@ -231,17 +239,17 @@ function compareRanks(a: readonly number[], b: readonly number[]): number {
   return a.length - b.length;
 }
 
-function compareReady(a: Ready, b: Ready): number {
+function compareReady(a: Ready, b: Ready, uses: Uses): number {
   return (
     compareText(a.target, b.target) ||
     compareRanks(a.ranks, b.ranks) ||
     compareBytes(a.shape, b.shape) ||
-    compareBytes(a.uses, b.uses) ||
+    compareBytes(uses()[a.index] ?? EMPTY, uses()[b.index] ?? EMPTY) ||
     a.index - b.index
   );
 }
 
-function orderOf(steps: readonly Step[], inputs: readonly string[], uses: readonly Uint8Array[]): number[] {
+function orderOf(steps: readonly Step[], inputs: readonly string[], uses: Uses): number[] {
   const ranks = new Map<string, number>();
   const rank = (name: string): void => {
     if (!ranks.has(name)) ranks.set(name, ranks.size);
@@ -268,7 +276,7 @@ function orderSegment(
   start: number,
   stop: number,
   ranks: ReadonlyMap<string, number>,
-  uses: readonly Uint8Array[],
+  uses: Uses,
   place: (index: number) => void,
 ): void {
   const makers = new Map<string, number>();
@@ -291,10 +299,10 @@ function orderSegment(
       last = index;
     }
   }
-  const heap = new Heap();
+  const heap = new Heap(uses);
   const offer = (index: number): void => {
     const { node, uses: read, shape } = steps[index] as Step;
-    heap.push({ index, target: node.target, ranks: read.map((name) => ranks.get(name) ?? -1), shape, uses: uses[index] ?? EMPTY });
+    heap.push({ index, target: node.target, ranks: read.map((name) => ranks.get(name) ?? -1), shape });
   };
   for (let index = start; index < stop; index++) if (!waiting.has(index)) offer(index);
   for (let next = heap.pop(); next !== undefined; next = heap.pop()) {
@@ -311,11 +319,13 @@ function orderSegment(
 class Heap {
   private readonly items: Ready[] = [];
 
+  constructor(private readonly uses: Uses) {}
+
   push(item: Ready): void {
     let at = this.items.push(item) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (compareReady(this.items[parent] as Ready, item) <= 0) break;
+      if (compareReady(this.items[parent] as Ready, item, this.uses) <= 0) break;
       this.items[at] = this.items[parent] as Ready;
       at = parent;
     }
@@ -331,8 +341,8 @@ class Heap {
       let child = 2 * at + 1;
       if (child >= this.items.length) break;
       const right = this.items[child + 1];
-      if (right !== undefined && compareReady(right, this.items[child] as Ready) < 0) child += 1;
-      if (compareReady(last, this.items[child] as Ready) <= 0) break;
+      if (right !== undefined && compareReady(right, this.items[child] as Ready, this.uses) < 0) child += 1;
+      if (compareReady(last, this.items[child] as Ready, this.uses) <= 0) break;
       this.items[at] = this.items[child] as Ready;
       at = child;
     }

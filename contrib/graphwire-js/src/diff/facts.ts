@@ -55,6 +55,31 @@ function tensorFacts(meta: TensorMeta, labels: Labels): Facts {
   return facts;
 }
 
+/** Returns whether two values are tensors of the same facts, and of sizes that are all known. Cheaper than the facts themselves. */
+export function isSameTensor(a: TensorMeta | undefined, b: TensorMeta | undefined): boolean {
+  if (a === undefined || b === undefined || a.sparse !== null || b.sparse !== null) return false;
+  return (
+    a.dtype === b.dtype &&
+    a.dtype_name === b.dtype_name &&
+    a.device.type === b.device.type &&
+    a.device.index === b.device.index &&
+    a.requires_grad === b.requires_grad &&
+    a.layout === b.layout &&
+    a.layout_name === b.layout_name &&
+    isSameNumber(a.storage_offset, b.storage_offset) &&
+    areSameNumbers(a.sizes, b.sizes) &&
+    areSameNumbers(a.strides, b.strides)
+  );
+}
+
+function isSameNumber(a: SymInt, b: SymInt | undefined): boolean {
+  return a.arm === "as_int" && b?.arm === "as_int" && a.value === b.value;
+}
+
+function areSameNumbers(a: readonly SymInt[], b: readonly SymInt[]): boolean {
+  return a.length === b.length && a.every((each, index) => isSameNumber(each, b[index]));
+}
+
 /** Returns whether the strides provably follow from the sizes, so that the diff need not show them. */
 function isContiguous({ sizes, strides }: TensorMeta): boolean {
   if (sizes.length !== strides.length) return false;

@@ -1,7 +1,7 @@
 /** Differences between the nodes of two graphs: added, removed, moved and changed nodes, with details of each change. */
 
 import { argumentContent, referencesOf, type References } from "../canonical/arguments.js";
-import { contentBytes, digest } from "../canonical/content.js";
+import { sameContent, type Content } from "../canonical/content.js";
 import { PURE } from "../canonical/effects.js";
 import type { Ordering, Step } from "../canonical/order.js";
 import { toHex } from "../checksums.js";
@@ -11,7 +11,7 @@ import { namesIn, subgraphsOf } from "../programs.js";
 import type { Argument, Graph, Node } from "../schema.js";
 import type { Tree } from "../trees.js";
 import type { Labels } from "../labels.js";
-import { valueFacts, type Facts } from "./facts.js";
+import { isSameTensor, valueFacts, type Facts } from "./facts.js";
 import { increasingRun, match, type Pair } from "./matching.js";
 import { argumentText } from "./plain.js";
 
@@ -65,8 +65,9 @@ export type OnMatch = (a: Graph, b: Graph, pairs: readonly Pair[]) => void;
 
 /** Returns the differences between two graphs and their subgraphs, in the order of side B, and the matched names. */
 export function diffGraphs(a: Side, b: Side, onMatch?: OnMatch, place = ""): { readonly changes: NodeChange[]; readonly names: Names } {
-  const [stepsA, stepsB] = [a.ordering.steps(a.graph), b.ordering.steps(b.graph)];
-  const pairs = match(keysOf(a, stepsA), keysOf(b, stepsB), 2);
+  const [stepsA, stepsB] = [a.ordering.ordered(a.graph).steps, b.ordering.ordered(b.graph).steps];
+  const numbers = new Numbers();
+  const pairs = match(keysOf(a, stepsA, numbers), keysOf(b, stepsB, numbers), 2);
   onMatch?.(a.graph, b.graph, pairs);
   const names = matchedNames(a, b, stepsA, stepsB, pairs);
   const matchedA = new Map(pairs);
@@ -142,24 +143,36 @@ function exactPath(text: string): string {
 
 // ------------------------------------------------------------------------------------------------------------ matching
 
+/** Gives each text a short one of its own, so that keys of keys stay short. */
+class Numbers {
+  private readonly known = new Map<string, string>();
+
+  of(text: string): string {
+    const known = this.known.get(text) ?? String(this.known.size);
+    this.known.set(text, known);
+    return known;
+  }
+}
+
 /**
  * Returns the keys of each node, the most specific first: all that it computes from the inputs; the node and the operators that make
  * its arguments; the node alone; its module and operator.
  */
-function keysOf({ identities, graph }: Side, steps: readonly Step[]): string[][] {
+function keysOf({ identities, graph }: Side, steps: readonly Step[], numbers: Numbers): string[][] {
   const values = new Map<string, string>(Array.from(identities, ([name, identity]) => [name, `input ${identity}`]));
   const makers = new Map(values);
   let effects = 0;
   return steps.map((step, index) => {
     if (step.effect !== PURE) effects += 1;
     const turn = step.effect === PURE ? "" : String(effects);
-    const computed = toHex(digest(step.node.target, step.shape, turn, ...step.uses.map((name) => values.get(name) ?? name)));
+    const shape = numbers.of(toHex(step.shape));
+    const computed = numbers.of(JSON.stringify([step.node.target, shape, turn, ...step.uses.map((name) => values.get(name) ?? name)]));
     step.makes.forEach((name, position) => {
       values.set(name, `${computed} ${position}`);
       makers.set(name, step.node.target);
     });
     const place = [modulePath(graph.nodes[index] as Node), step.node.target];
-    const itself = [...place, toHex(step.shape)];
+    const itself = [...place, shape];
     const sources = step.uses.map((name) => makers.get(name) ?? name);
     return [computed, JSON.stringify([itself, sources]), JSON.stringify(itself), JSON.stringify(place)];
   });
@@ -206,6 +219,7 @@ function nodeDetails(a: Side, b: Side, nodeA: Node, nodeB: Node, names: Names): 
   const [madeA, madeB] = [nodeA.outputs.flatMap(namesIn), nodeB.outputs.flatMap(namesIn)];
   if (madeA.length !== madeB.length) found.push({ what: "results", a: String(madeA.length), b: String(madeB.length) });
   madeA.slice(0, madeB.length).forEach((name, position) => {
+    if (isSameTensor(a.graph.tensor_values.get(name), b.graph.tensor_values.get(madeB[position] ?? ""))) return;
     const [factsA, factsB] = [valueFacts(a.graph, name, a.labels), valueFacts(b.graph, madeB[position] ?? "", b.labels)];
     found.push(...factDetails(factsA, factsB, madeA.length > 1 ? `result ${position} ` : "result "));
   });
@@ -214,17 +228,17 @@ function nodeDetails(a: Side, b: Side, nodeA: Node, nodeB: Node, names: Names): 
 
 /** Returns whether an argument of side A is that of side B, given the names on side B. Contents of subgraphs do not count. */
 function sameArgument(a: Argument, b: Argument, names: Names): boolean {
-  return argumentKey(a, (name) => names.get(name) ?? `\0${name}`) === argumentKey(b, (name) => name);
+  return sameContent(renamedContent(a, (name) => names.get(name) ?? `\0${name}`), renamedContent(b, (name) => name));
 }
 
-function argumentKey(argument: Argument, rename: (name: string) => string): string {
+function renamedContent(argument: Argument, rename: (name: string) => string): Content {
   const on: References = {
     value: (name) => ["value", rename(name)],
     results: (node) => ["results", rename(referencesOf({ arm: "as_results", value: node })[0] ?? node)],
     object: (name, className) => ["object", className, rename(name)],
     graph: () => ["graph", null],
   };
-  return toHex(contentBytes(argumentContent(argument, on)));
+  return argumentContent(argument, on);
 }
 
 function subgraphChanges(a: Side, b: Side, nodeA: Node, nodeB: Node, onMatch: OnMatch | undefined, place: string): NodeChange[] {
