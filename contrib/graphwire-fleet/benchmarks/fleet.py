@@ -78,7 +78,7 @@ class Run(NamedTuple):
 
 
 def make_archives(folder: Path) -> None:
-    """Write forty programs of 4 to 200 nodes."""
+    """Write forty programs of 2 to 382 nodes."""
     import torch
 
     import graphwire
@@ -87,7 +87,7 @@ def make_archives(folder: Path) -> None:
     for number in range(40):
         layers = [
             layer
-            for _ in range(1 + number * number // 16)
+            for _ in range(1 + number * number // 8)
             for layer in (torch.nn.Linear(16, 16), torch.nn.ReLU())
         ]
         program = torch.export.export(torch.nn.Sequential(*layers), (torch.ones(2, 16),))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from graphwire_fleet.work import File, Packed, Result
 
-__all__ = ["Bounds", "Counts", "Done", "cut"]
+__all__ = ["Bounds", "Counts", "Done", "cut", "tapered"]
 
 _BYTES_A_SECOND = 4 << 20
+_LAST_PIECES = 2, 4, 8
+"""Into how many pieces the last batches are cut, those in the middle and the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +84,16 @@ def cut(files: Iterable[File], most_files: int, most_bytes: int) -> Iterator[lis
         nbytes += file.nbytes
     if batch:
         yield batch
+
+
+def tapered(batches: Iterable[list[File]], workers: int) -> Iterator[list[File]]:
+    """Return batches, the last ones in smaller and smaller pieces, so that all workers end at the same time."""
+    ahead: deque[list[File]] = deque()
+    last = workers * len(_LAST_PIECES)
+    for batch in batches:
+        ahead.append(batch)
+        if len(ahead) > last:
+            yield ahead.popleft()
+    for index, batch in enumerate(ahead, start=last - len(ahead)):
+        size = -(-len(batch) // _LAST_PIECES[index // workers])
+        yield from (batch[begin : begin + size] for begin in range(0, len(batch), size))

@@ -111,8 +111,11 @@ def work_for(connection_fd: int, board_fd: int, trace_fd: int, parent: int) -> N
     gc.set_threshold(*_COLLECT)
     connection.send(Ready())
     with contextlib.suppress(EOFError, ConnectionError):
-        while _work_on(connection.recv(), work, bounds, connection, board):
-            pass
+        goes_on = _work_on(connection.recv(), work, bounds, connection, board)
+        gc.collect()
+        gc.freeze()  # What the first files made the process import stays.
+        while goes_on:
+            goes_on = _work_on(connection.recv(), work, bounds, connection, board)
 
 
 def _work_on(files: list[File], work: Work, bounds: Bounds, connection: Connection, board: mmap.mmap) -> bool:
@@ -123,8 +126,6 @@ def _work_on(files: list[File], work: Work, bounds: Bounds, connection: Connecti
         put_index(board, index)
         signal.setitimer(signal.ITIMER_REAL, bounds.seconds_for(file) + _GRACE)
         results.append(result := _result(work, file))
-        if not gc.get_freeze_count():
-            gc.freeze()  # What the first file made the process import stays.
         rows += sum(map(len, result.tables.values()))
         if is_last := result.failure is not None and result.failure.kind == OUT_OF_MEMORY and len(files) > 1:
             results.pop()  # Others may have left too little: whoever started this process tries it in another.

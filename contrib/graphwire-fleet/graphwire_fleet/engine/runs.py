@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from secrets import token_hex
 from typing import Protocol
 
 from graphwire.cli.files import FOUND, OK
 from graphwire.cli.terminal import Output, size_text
-from graphwire_fleet.engine.batches import Counts, Done, cut
+from graphwire_fleet.engine.batches import Counts, Done, cut, tapered
 from graphwire_fleet.engine.pool import Pool, Workers
 from graphwire_fleet.engine.progress import Progress
 from graphwire_fleet.work import Consumer, File, Work
@@ -130,13 +130,14 @@ def _results(
     first: list[File], batches: Iterator[list[File]], running: Workers, progress: Progress
 ) -> Iterator[Done]:
     """Keep the workers busy, with a bounded number of batches, and return what came of each."""
-    following: list[File] | None = first
+    small = tapered(chain([first], batches), running.count)
+    following = next(small, None)
     in_flight = 0
     while True:
         while following is not None and in_flight < _AHEAD * running.count:
             running.submit(following)
             in_flight += 1
-            following = next(batches, None)
+            following = next(small, None)
         if not in_flight:
             return
         done = running.next_done(_WAIT)
