@@ -27,6 +27,12 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "report.md",
+    "conformance/README.md": "conformance.md",
+    "tests/benchmarks/README.md": "benchmarks.md",
+    **{
+        f"contrib/{each.parent.name}/README.md": f"contrib/{each.parent.name}.md"
+        for each in ROOT.glob("contrib/*/README.md")
+    },
 }
 """Documents of the repository that are pages too."""
 

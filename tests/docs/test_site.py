@@ -17,6 +17,7 @@ def test_the_navigation_has_every_document_once() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = re.findall(r"([\w/.-]+\.md)$", nav, re.MULTILINE)
     documents = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    documents |= {f"contrib/{page.parent.name}.md" for page in (ROOT / "contrib").glob("*/README.md")}
     assert len(listed) == len(set(listed))
     assert documents <= set(listed)
 
