@@ -5,6 +5,7 @@ writing. An event counts when `graphwire.load` (or `loads`, `open`, `verify`, `i
 that is fixed in the source stands between:
 
 - an `import` statement: the module's name stands in our source or in a library's, not in a file;
+- a module that the source imports at its first use (`graphwire.lazy`), by a name in the source;
 - the discovery of installed plugins;
 - the codec of an encoding that the source names (`cp437`, of zip names);
 - the parser of guards, which makes a syntax tree and no code (`ast.parse`);
@@ -65,6 +66,7 @@ _LOADS = (
 )
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _EXCEPTIONS = (
+    ("graphwire/lazy.py", ""),
     ("graphwire/hooks/discovery.py", ""),
     ("/ast.py", "parse"),
     ("/encodings/__init__.py", "search_function"),

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext
 from graphwire.bridge.tensors.payloads import decode_payloads
 from graphwire.bridge.tensors.storages import StorageTable
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import GraphwireError
 from graphwire.evolve.documents.versions import version_of
 from graphwire.evolve.targets.targets import target_named
@@ -49,11 +49,9 @@ def values(payloads: Payloads, kind: str) -> dict[str, Any]:
     """The payloads of a kind as tensors of torch."""
     table = StorageTable(payloads.records, lambda device: device, graph_only=False)
     metas = getattr(payloads, kind)
-    shape_env = torch_private.ShapeEnv()
     context = DecodeContext(
         registry=default_registry(),
-        shape_env=shape_env,
-        fakes=torch_private.FakeTensors(torch_private.fake_value_mode(shape_env)),
+        fakes=torch_compat.FakeTensors(torch_compat.DecodedMode()),
         constants={},
         place_device=lambda device: device,
         frames=[],

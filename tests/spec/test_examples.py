@@ -28,7 +28,7 @@ from graphwire.wire.archive.manifest import read_manifest
 from graphwire.wire.package.document import read_document
 from graphwire.wire.plain_trees import _PLUGIN_DEPTH, _PLUGIN_NODES
 from graphwire.wire.weights import PIECE_BYTES
-from graphwire.wire.weights.folder import _MOST_CHARACTERS, _MOST_NAME_BYTES
+from graphwire.wire.weights.locations import _MOST_CHARACTERS, _MOST_NAME_BYTES
 from graphwire.wire.weights.reference_table import counts_of, read_references
 from graphwire_plugins.stores.safetensors_header import _TYPES, MAX_HEADER_BYTES
 

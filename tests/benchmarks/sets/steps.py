@@ -109,8 +109,8 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
     import torch
 
     import graphwire
+    from graphwire.bridge import torch_compat
     from graphwire.bridge.tensors.tensor_metas import encode_device
-    from graphwire.bridge.torch_compat import private as torch_private
     from graphwire.schema.program import Program
 
     record, _ = graphwire.to_schema(program)
@@ -127,8 +127,7 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
         return graph
 
     graph = clock("FX: nodes created", nodes)
-    shape_env = torch_private.new_shape_env()
-    fakes = torch_private.FakeTensors(torch_private.fake_value_mode(shape_env))
+    fakes = torch_compat.FakeTensors(torch_compat.DecodedMode())
     values = [
         value for node in program.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)
     ]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from graphwire.analysis.inspection import (
     Disclosure,
@@ -20,7 +19,6 @@ from graphwire.analysis.inspection import (
 )
 from graphwire.analysis.validation import check_payload_names, check_valid, validate, weight_problems
 from graphwire.api.argument_checks import StorageOptions, check_limits, check_storage_options
-from graphwire.api.bare_document import BareDocument, add_embedded, find_bare_document
 from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import LOG, Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
@@ -32,13 +30,15 @@ from graphwire.api.weights import (
     located_weights,
 )
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
+from graphwire.evolve import targets
 from graphwire.evolve.documents import Version
-from graphwire.evolve.targets import obstacles_by_target as targets_of
 from graphwire.hooks import Registry, registry_or_installed
+from graphwire.lazy import hashlib, later
 from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
-from graphwire.wire.archive import Readable, RecordCache, file_name, keep_records, records_to_fetch
+from graphwire.wire import archive as archives
+from graphwire.wire.archive import Readable, file_name
 from graphwire.wire.package import (
     BARE_DOCUMENT,
     NO_MANIFEST,
@@ -47,6 +47,11 @@ from graphwire.wire.package import (
     sanitize_weight_names,
 )
 from graphwire.wire.remote import located
+
+if TYPE_CHECKING:
+    from graphwire.api import bare_document
+else:
+    bare_document = later("graphwire.api.bare_document")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -91,14 +96,14 @@ class Archive(Closing):
         self.registry = registry
         self.file = file_name(file)
         """The name of the file in messages: its path, or a description of its source."""
-        self._bare: BareDocument | None = None
-        self._cache = None if cache is None else RecordCache(cache)
+        self._bare: bare_document.BareDocument | None = None
+        self._cache = None if cache is None else archives.RecordCache(cache)
         self._payloads: dict[tuple[str, bool], Payloads] = {}
         """The payloads of each (program name, whether records are copied)."""
         try:
             self._package = Package(file, registry, limits=limits)
         except ArchiveError:
-            self._bare = find_bare_document(file, registry, limits)
+            self._bare = bare_document.find_bare_document(file, registry, limits)
             if self._bare is None:
                 raise
             self._package = Package(self._bare.archive, registry, limits=limits)
@@ -220,7 +225,7 @@ class Archive(Closing):
             self._package.fetch(method)
         if payloads:
             self._package.archive.expect(
-                records_to_fetch(self.payloads_of(method).records) if self.is_remote else ()
+                archives.records_to_fetch(self.payloads_of(method).records) if self.is_remote else ()
             )
 
     @_bounded
@@ -289,7 +294,7 @@ class Archive(Closing):
         Raises:
             GraphwireError: as `program_of`.
         """
-        return targets_of(to_tree(self.program_of(method)))
+        return targets.obstacles_by_target(to_tree(self.program_of(method)))
 
     @_bounded
     def disclosures(self, method: str) -> list[Disclosure]:
@@ -310,16 +315,18 @@ class Archive(Closing):
             return self._payloads[key]
         payloads = self._payloads[key] = self._package.payloads_of(method, copied=copied)
         if self._bare is not None:
-            add_embedded(
+            bare_document.add_embedded(
                 payloads, self._package.tree_of(method), self._bare.folder, self._package.archive.limits
             )
         elif self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
-            add_embedded(payloads, self._package.tree_of(method), None, self._package.archive.limits)
+            bare_document.add_embedded(
+                payloads, self._package.tree_of(method), None, self._package.archive.limits
+            )
         if self._package.layout.spec.is_flat:
             sanitize_payload_names(payloads)
         if self._cache is not None and self.is_remote and self._package.has_manifest:
             archive, manifest = self._package.archive, self._package.manifest
-            payloads.records = keep_records(payloads.records, archive, manifest, self._cache)
+            payloads.records = archives.keep_records(payloads.records, archive, manifest, self._cache)
         self.weights.attach(payloads, copied=copied)
         return payloads
 

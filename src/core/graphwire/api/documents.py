@@ -9,16 +9,13 @@ from graphwire.analysis.validation import check_valid
 from graphwire.api.argument_checks import check_limits, check_records
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.errors import EncodeError, FormatError, GraphwireWarning
+from graphwire.evolve import early_steps, operators, targets
 from graphwire.evolve.documents import DRAFT, AppliedStep, Version, version_of
-from graphwire.evolve.early_steps import embed
-from graphwire.evolve.operators import forms_of_release, with_forms
-from graphwire.evolve.targets import Target, downgrade, target_named
-from graphwire.evolve.targets import upgrade as upgrade_tree
 from graphwire.hooks import Registry, Tree, WireFormat, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec
 from graphwire.schema.trees import OMITTED, program_from_tree, to_tree
-from graphwire.wire import CONSTANTS, DEFAULT_LIMITS, WEIGHTS, Limits, Payloads
+from graphwire.wire import CONSTANTS, DEFAULT_LIMITS, WEIGHTS, Limits, Payloads, torch_files
 from graphwire.wire.archive import file_name
 from graphwire.wire.package import (
     check_treespec_protocol,
@@ -31,7 +28,6 @@ from graphwire.wire.package import (
     write_program,
     write_treespec,
 )
-from graphwire.wire.torch_files import record_chunks
 
 
 @writing()
@@ -64,7 +60,7 @@ def encode(
     if target is None:
         return write_program(program, wire_format)
     left_out: list[str] = []
-    data = document_for(program, target_named(target), wire_format, left_out, payloads)
+    data = document_for(program, targets.target_named(target), wire_format, left_out, payloads)
     for why in left_out:
         warnings.warn(f"the {OMITTED} are not all written: {why}", GraphwireWarning, stacklevel=3)
     return data
@@ -72,7 +68,7 @@ def encode(
 
 def document_for(
     program: Program,
-    reader: Target,
+    reader: targets.Target,
     wire_format: WireFormat,
     left_out: list[str],
     payloads: Payloads | None = None,
@@ -86,11 +82,11 @@ def document_for(
     Raises:
         GraphwireError: as `encode`.
     """
-    program = with_forms(program, lambda: forms_of_release(reader.release))
-    tree = downgrade(to_tree(program), reader.version, reader.release, left_out)
+    program = operators.with_forms(program, lambda: operators.forms_of_release(reader.release))
+    tree = targets.downgrade(to_tree(program), reader.version, reader.release, left_out)
     if reader.version == DRAFT and payloads is not None:
         held = payloads
-        tree = embed(tree, lambda name: _storage_of(held, name))
+        tree = early_steps.embed(tree, lambda name: _storage_of(held, name))
     if reader.version != DRAFT and wire_format.name == "json":
         return write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
     return write_document(tree, wire_format)
@@ -104,7 +100,7 @@ def _storage_of(payloads: Payloads, name: str) -> bytes:
     record = None if meta is None else payloads.records.get(folder + meta.path_name)
     if record is None:
         raise EncodeError(f"the payloads have no bytes of the weight {name!r}")
-    return b"".join(map(bytes, record_chunks(record)))
+    return b"".join(map(bytes, torch_files.record_chunks(record)))
 
 
 @reading("buffer")
@@ -148,7 +144,7 @@ def program_at_current_schema(document: Program | Tree) -> tuple[Program, Versio
     """Return the program of a document of any schema version, the version, and the schema steps that were applied."""
     if isinstance(document, Program):
         return document, Version(*SCHEMA_VERSION), []
-    current, taken = upgrade_tree(document)
+    current, taken = targets.upgrade(document)
     return program_from_tree(current), version_of(document), taken
 
 

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from graphwire.errors import (
     DecodeError,
@@ -34,13 +32,39 @@ from graphwire.errors import (
     locate,
 )
 from graphwire.hooks import Registry, registry_or_installed
+from graphwire.lazy import pattern
 from graphwire.schema import Program
 from graphwire.wire.archive import file_name
 from graphwire.wire.remote import url_of
 
-LOG = logging.getLogger("graphwire")
-"""What public functions read, upgrade and skip, and how long it takes. Silent unless the caller configures logging."""
-LOG.addHandler(logging.NullHandler())
+if TYPE_CHECKING:
+    import logging
+
+
+class _Log:
+    """Logs what public functions read, upgrade and skip, and how long it takes, under `graphwire`.
+
+    Silent unless the caller configures logging, for which the caller imports `logging`. This class does not import it.
+    """
+
+    def is_on(self) -> bool:
+        """Return whether somebody wants to read what is logged."""
+        return "logging" in sys.modules and self._logger.isEnabledFor(sys.modules["logging"].INFO)
+
+    def info(self, text: str, *values: object) -> None:
+        """Log `text % values`."""
+        if self.is_on():
+            self._logger.info(text, *values, stacklevel=2)
+
+    @functools.cached_property
+    def _logger(self) -> logging.Logger:
+        module: Any = sys.modules["logging"]
+        logger: logging.Logger = module.getLogger("graphwire")
+        logger.addHandler(module.NullHandler())
+        return logger
+
+
+LOG = _Log()
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -98,7 +122,7 @@ class Boundary:
             raise converted from error
 
 
-_INTERRUPTED = re.compile(
+_INTERRUPTED = pattern(
     r"""\w+\(\): argument '\w+' failed to unpack the object at pos \d+ with error "KeyboardInterrupt: """
 )
 """The start of torch's message when Ctrl-C interrupts its evaluation of a symbolic size. No text of a file precedes it."""
@@ -163,7 +187,7 @@ def _bounded(
             start = time.perf_counter()
             try:
                 result = function(*args, **kwargs)
-                if LOG.isEnabledFor(logging.INFO):
+                if LOG.is_on():
                     given = signature.bind_partial(*args, **kwargs).arguments
                     files = (source_name(given[each]) for each in sources or ("file",) if each in given)
                     done = ": ".join(filter(None, (function.__name__, " and ".join(filter(None, files)))))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sympy
 import torch
 
 from graphwire import schema
@@ -15,6 +14,9 @@ from graphwire.hooks import NodeCodec, OpHandler, Registry
 from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
 from graphwire.schema.texts import ProcessNumbers
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of
+
+if TYPE_CHECKING:
+    import sympy
 
 GRAPH_CONSTANT = "graph::"
 """The prefix of payload names for tensors and objects that nodes use without a graph input."""
@@ -161,7 +163,6 @@ class DecodeContext:
     """State that the steps of one load share."""
 
     registry: Registry
-    shape_env: torch_compat.ShapeEnv
     fakes: torch_compat.FakeTensors
     constants: dict[str, Any]
     place_device: Callable[[torch.device], torch.device]
@@ -200,3 +201,8 @@ class DecodeContext:
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
     described: dict[int, DescribedTensor] = field(default_factory=dict)
     """By the id of the record. Equal tensors mostly share a record."""
+
+    @property
+    def shape_env(self) -> torch_compat.ShapeEnv:
+        """The environment of the program's symbols. The first use makes it, which takes long: see `DecodedMode`."""
+        return self.fakes.mode.shape_env

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
+import gc
 import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TextIO
 
-from graphwire.cli.terminal import Output
+from graphwire.cli.terminal import Output, columns
+from graphwire.lazy import difflib
 
 __all__ = ["main"]
 
@@ -185,13 +186,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(100_000, *thresholds[1:])  # importing and reading make many objects and little garbage
+    try:
+        return _main(words)
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+def _main(words: list[str]) -> int:
     if "_ARGCOMPLETE" in os.environ:
         from graphwire.cli.terminal.completion import complete
 
         complete(_parser)
     chosen = next((word for word in words if not word.startswith("-")), None)
     try:
-        arguments = _parser(chosen, plugins="--version" not in words).parse_args(words)
+        arguments = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen]).parse_args(
+            words
+        )
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
@@ -221,8 +233,18 @@ def _load_plugins() -> None:
         default_registry()
 
 
+class _Help(argparse.HelpFormatter):
+    """Formats help in the width of the terminal. argparse makes one for each option, and imports `shutil` to know the width."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"width": columns() - 2, **options})
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors suggest what a mistyped command or option may mean."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": _Help, **options})
 
     def error(self, message: str) -> NoReturn:
         """Print the usage, the error and a suggestion, and exit with 2."""
@@ -252,12 +274,13 @@ class _Parser(argparse.ArgumentParser):
         return [*self._option_string_actions]
 
 
-def _parser(chosen: str | None = None, *, plugins: bool = True) -> _Parser:
+def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = False) -> _Parser:
     """Return the parser.
 
     Args:
         chosen: the command to run, whose arguments are added; None for none.
         plugins: whether to look for a command that graphwire does not know, and for help, among those of plugins.
+        only: whether the chosen command alone is enough, as where it is the first word.
     """
     parser = _Parser(
         prog="graphwire",
@@ -266,7 +289,10 @@ def _parser(chosen: str | None = None, *, plugins: bool = True) -> _Parser:
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    known = COMMANDS if chosen in COMMANDS or not plugins else {**COMMANDS, **_commands_of_plugins()}
+    if only and chosen in COMMANDS:
+        known = {chosen: COMMANDS[chosen]}
+    else:
+        known = COMMANDS if chosen in COMMANDS or not plugins else {**COMMANDS, **_commands_of_plugins()}
     for name, command in known.items():
         each = commands.add_parser(name, help=command.help, epilog=_CODES)
         if chosen == name:

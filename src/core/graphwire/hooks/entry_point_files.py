@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from graphwire.lazy import pattern
+
 _METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
-_SECTION = re.compile(r"\[([^\[\]]+)\]")
-_ENTRY = re.compile(r"([\w.-]+) *= *([A-Za-z_][\w.]*)(?::([A-Za-z_][\w.]*))?")
+_SECTION = pattern(r"\[([^\[\]]+)\]")
+_ENTRY = pattern(r"([\w.-]+) *= *([A-Za-z_][\w.]*)(?::([A-Za-z_][\w.]*))?")
 
 
 class EntryPointLine(NamedTuple):

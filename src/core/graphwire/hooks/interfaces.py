@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from graphwire.schema import Argument, NamedArgument
-from graphwire.schema.texts import TreeSpec
+if TYPE_CHECKING:
+    from graphwire.schema import Argument, NamedArgument
+    from graphwire.schema.texts import TreeSpec
 
 Tree: TypeAlias = "None | bool | int | float | str | bytes | list[Tree] | dict[str, Tree]"
 """The values that every wire format supports. Integers have any size, floats include inf and nan, dict keys are text."""

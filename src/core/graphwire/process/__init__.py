@@ -1,8 +1,23 @@
 """Which state of the process does a save or a load change temporarily and restore?"""
 
-from graphwire.process.build_lock import one_build_at_a_time
-from graphwire.process.byte_tally import count_bytes, counted_bytes
-from graphwire.process.gc_pause import paused_gc
-from graphwire.process.interrupts import Descriptor, InterruptSafe
+from typing import TYPE_CHECKING
+
+from graphwire.lazy import door
+
+if TYPE_CHECKING:
+    from graphwire.process.build_lock import one_build_at_a_time
+    from graphwire.process.byte_tally import count_bytes, counted_bytes
+    from graphwire.process.gc_pause import paused_gc
+    from graphwire.process.interrupts import Descriptor, InterruptSafe
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".build_lock": "one_build_at_a_time",
+            ".byte_tally": "count_bytes counted_bytes",
+            ".gc_pause": "paused_gc",
+            ".interrupts": "Descriptor InterruptSafe",
+        },
+    )
 
 __all__ = ["Descriptor", "InterruptSafe", "count_bytes", "counted_bytes", "one_build_at_a_time", "paused_gc"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from graphwire.lazy import pattern
 from graphwire.schema.arguments import ARMS
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
@@ -32,13 +33,13 @@ FEATURES: dict[str, str] = {
 """Every extension that a reader must support to read a document that uses it, with its purpose."""
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._+!-]*[A-Za-z0-9])?", re.ASCII)
+_PLAIN = pattern(r"[A-Za-z0-9]([A-Za-z0-9._+!-]*[A-Za-z0-9])?", re.ASCII)
 """Names and versions of distributions (packaging.python.org: name normalization, PEP 440)."""
 
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
+_NAME = pattern(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 """Names of distributions (PEP 508)."""
-_VERSION = re.compile(
+_VERSION = pattern(
     r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?", re.ASCII
 )
 """Versions of distributions (PEP 440)."""

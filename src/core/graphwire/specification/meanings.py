@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from functools import cache
 from types import ModuleType
 from typing import NamedTuple
+
+from graphwire.lazy import pattern
 
 
 class Meaning(NamedTuple):
@@ -21,7 +22,7 @@ class Meaning(NamedTuple):
     """The extension that a reader must support to read the field; empty if there is none."""
 
 
-_OWN = re.compile(r"Extension (?:`(?P<name>[a-z-]+)`|without requirement)(?P<colon>[:,]) ")
+_OWN = pattern(r"Extension (?:`(?P<name>[a-z-]+)`|without requirement)(?P<colon>[:,]) ")
 
 
 def meaning_of_class(kind: type) -> str:

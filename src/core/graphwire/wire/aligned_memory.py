@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import mmap
+
+from graphwire.lazy import ctypes
 
 ALIGNMENT = 64
 """In bytes. torch's CPU memory and each stored record of an archive begin at a multiple of it."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from graphwire.errors import GraphwireError, RemoteError, exception_text
+from graphwire.lazy import pattern
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _PASSING_STATUS = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses of failures that may pass."""
 _CAUSES = 4
 """How many errors are asked for a status, each raised from the next."""
-_SECRET = re.compile(r"\?[^\s'\")>]+")
+_SECRET = pattern(r"\?[^\s'\")>]+")
 """The query of a URL, which may be a signature."""
 _REMEDY = "Try again later; if it stays, look at the server, the network and storage_options="
 

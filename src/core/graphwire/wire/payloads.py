@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 from graphwire.errors import DecodeError, Problem, WeightsError
+from graphwire.lazy import difflib
 from graphwire.schema import (
     ITEM_SIZES,
     EncodedValue,
@@ -207,7 +207,7 @@ class Payloads:
                 if record is None and meta.shared is not None:
                     record = self.records.get(meta.shared)
                 return Payload(name, meta, record)
-        known = get_close_matches(name, [*self.weights, *self.constants], n=1)
+        known = difflib.get_close_matches(name, [*self.weights, *self.constants], n=1)
         raise KeyError(
             f"there is no weight or constant {name!r:.200}"
             + (f"; did you mean {known[0]!r:.200}?" if known else "")

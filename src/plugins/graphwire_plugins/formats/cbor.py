@@ -14,13 +14,13 @@ inf and nan 16.
 from __future__ import annotations
 
 import io
-import re
 from typing import Any, NoReturn
 
 import cbor2
 
 from graphwire.errors import FormatError, GraphwireError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.lazy import pattern
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
 from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
@@ -28,7 +28,7 @@ from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_contain
 _MARK = b"the metas of the values"
 _CONTAINERS = bytes(range(0x80, 0xC0))
 _SELF_DESCRIBED = b"\xd9\xd9\xf7"
-_LONG_BIGNUM = re.compile(rb"[\xc2\xc3][\x59-\x5b]")
+_LONG_BIGNUM = pattern(rb"[\xc2\xc3][\x59-\x5b]")
 """The start of a bignum of 256 bytes or more."""
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import binascii
 import json
 import math
-import re
 from base64 import b64decode, b64encode
 from typing import Any
 
@@ -21,12 +20,13 @@ import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.lazy import pattern
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder
 from graphwire.wire import DEFAULT_LIMITS, MAX_RECORDS, check_containers, lost_a_key, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
-_TAG = re.compile(r"\$+(?:bytes|float)")
+_TAG = pattern(r"\$+(?:bytes|float)")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FLOAT_NAMES = {math.inf: "inf", -math.inf: "-inf"}
 

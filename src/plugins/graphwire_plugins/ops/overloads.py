@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_NAME = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
+from graphwire.lazy import pattern
+
+_NAME = pattern(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 _START = "torch.ops."
 
 

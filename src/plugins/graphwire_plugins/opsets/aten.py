@@ -18,7 +18,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.opsets import Change, EditNode, NodeEditor, Value, opset_steps
+from graphwire.evolve import opsets
+from graphwire.evolve.opsets import Change, EditNode, opset_steps
 from graphwire.hooks import OpsetStep
 from graphwire.schema import ScalarType, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
 
@@ -28,16 +29,16 @@ _TRUE_DIVISION = ("float", "bfloat", "complex")
 """Prefixes of the names of element types whose division never truncated."""
 
 
-def _unchanged(edit: NodeEditor) -> None:
+def _unchanged(edit: opsets.NodeEditor) -> None:
     """Leave the node as it is: the overload exists in both versions with the same meaning."""
 
 
 # --------------------------------------------------------------------------------------------------- division, 3 and 4
 
 
-def _is_fraction(edit: NodeEditor, value: Any) -> bool:
+def _is_fraction(edit: opsets.NodeEditor, value: Any) -> bool:
     """Whether a division with this operand is a true division in every version."""
-    if isinstance(value, Value):
+    if isinstance(value, opsets.Value):
         if value.kind == "tensor":
             return edit.dtype(value).startswith(_TRUE_DIVISION)
         return value.kind == "sym_float"
@@ -45,7 +46,7 @@ def _is_fraction(edit: NodeEditor, value: Any) -> bool:
     return not isinstance(value, int)
 
 
-def _is_integer_division(edit: NodeEditor) -> bool:
+def _is_integer_division(edit: opsets.NodeEditor) -> bool:
     operands = [edit.value("self"), edit.value("other")]
     if edit.has("out"):
         operands.append(edit.value("out"))
@@ -55,7 +56,7 @@ def _is_integer_division(edit: NodeEditor) -> bool:
 def _cut_off(overload: str) -> EditNode:
     """Return the upgrade of a division, which makes the truncation of integers explicit."""
 
-    def upgrade(edit: NodeEditor) -> None:
+    def upgrade(edit: opsets.NodeEditor) -> None:
         if _is_integer_division(edit):
             edit.retarget(f"{_ATEN}{overload}")
             edit.set("rounding_mode", "trunc", keyword=True)
@@ -63,7 +64,7 @@ def _cut_off(overload: str) -> EditNode:
     return upgrade
 
 
-def _true_division(edit: NodeEditor) -> None:
+def _true_division(edit: opsets.NodeEditor) -> None:
     """Downgrade a division: convert an integer dividend to a float first."""
     if not _is_integer_division(edit):
         return
@@ -93,17 +94,17 @@ _DIVISIONS = {
 # ------------------------------------------------------------------------------------------------------- full, 4 and 5
 
 
-def _full_of_floats(edit: NodeEditor) -> None:
+def _full_of_floats(edit: opsets.NodeEditor) -> None:
     if edit.value("dtype", None) is not None:
         return
     fill = edit.value("fill_value")
     if isinstance(fill, int):
         edit.set("fill_value", float(fill))
-    elif isinstance(fill, Value) and fill.kind == "sym_int":
+    elif isinstance(fill, opsets.Value) and fill.kind == "sym_int":
         known = _as_float(edit.known(fill))
         (converted,) = edit.emit_all("torch.sym_float", [fill], [known])
         edit.set("fill_value", converted)
-    elif isinstance(fill, Value) and fill.kind == "sym_bool":
+    elif isinstance(fill, opsets.Value) and fill.kind == "sym_bool":
         edit.refuse("a boolean that is only known at run time cannot be converted to a float")
 
 
@@ -118,11 +119,11 @@ def _as_float(known: SymInt | None) -> SymFloat:
     return SymFloat(as_expr=SymExpr(f"ToFloat({known.as_expr.expr_str})", hinted))
 
 
-def _full_of_its_type(edit: NodeEditor) -> None:
+def _full_of_its_type(edit: opsets.NodeEditor) -> None:
     if edit.value("dtype", None) is not None:
         return
     fill = edit.value("fill_value")
-    kind = fill.kind.removeprefix("sym_") if isinstance(fill, Value) else type(fill).__name__
+    kind = fill.kind.removeprefix("sym_") if isinstance(fill, opsets.Value) else type(fill).__name__
     dtypes = {"bool": ScalarType.BOOL, "int": ScalarType.LONG}
     if kind in dtypes:
         edit.set("dtype", dtypes[kind], keyword=True)
@@ -131,7 +132,7 @@ def _full_of_its_type(edit: NodeEditor) -> None:
 # ----------------------------------------------------------------------------------- linspace and logspace, 7, 8 and 9
 
 
-def _hundred_steps(edit: NodeEditor) -> None:
+def _hundred_steps(edit: opsets.NodeEditor) -> None:
     if edit.value("steps", None) is None:
         edit.set("steps", 100, keyword=True)
 
@@ -139,14 +140,14 @@ def _hundred_steps(edit: NodeEditor) -> None:
 # ------------------------------------------------------------------------------------------------------ gelu, 9 and 10
 
 
-def _exact_gelu(edit: NodeEditor) -> None:
+def _exact_gelu(edit: opsets.NodeEditor) -> None:
     edit.default("approximate", "none", keyword=True)
 
 
 _SQRT_2_OVER_PI = 0.7978845608028654
 
 
-def _gelu_of_parts(edit: NodeEditor) -> None:
+def _gelu_of_parts(edit: opsets.NodeEditor) -> None:
     """Downgrade `gelu`: keep the exact form, and expand the tanh approximation into elementary operators."""
     approximate = edit.value("approximate", "none")
     edit.drop("approximate")
@@ -158,7 +159,7 @@ def _gelu_of_parts(edit: NodeEditor) -> None:
     if edit.dtype(x) not in {"float32", "float64"}:
         edit.refuse(f"as several operators, gelu with tanh rounds differently than as one in {edit.dtype(x)}")
 
-    def emit(name: str, one: Value, other: Any = None) -> Value:
+    def emit(name: str, one: opsets.Value, other: Any = None) -> opsets.Value:
         inputs = {"self": one} if other is None else {"self": one, "other": other}
         return edit.emit(f"{_ATEN}{name}", inputs, like=x)
 

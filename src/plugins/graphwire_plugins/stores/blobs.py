@@ -28,17 +28,18 @@ from graphwire.hooks import (
     StoreIndex,
     UnusedFile,
 )
+from graphwire.lazy import pattern
 from graphwire.schema import FileFacts
 from graphwire_plugins.stores.content import digest_of_file, write_content, write_hashed
 
 MARKER = "blobs.json"
 _MARKER_TREE = {"format": "graphwire-blobs", "version": 1}
 _MARKER_BYTES = 4096
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_FOLDER = re.compile(r"[0-9a-f]{2}/")
-_FILE = re.compile(r"[0-9a-f]{62}")
+_DIGEST = pattern(r"[0-9a-f]{64}")
+_FOLDER = pattern(r"[0-9a-f]{2}/")
+_FILE = pattern(r"[0-9a-f]{62}")
 _MOST_TRIES = 100
-_TEMPORARY = re.compile(r"\.graphwire-.*\.part", re.DOTALL)
+_TEMPORARY = pattern(r"\.graphwire-.*\.part", re.DOTALL)
 
 
 class BlobStore:

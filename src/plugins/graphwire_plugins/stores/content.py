@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO
 
 from graphwire.hooks import StoreFile
-from graphwire.wire.weights import PIECE_BYTES
+from graphwire.lazy import futures, hashlib
+from graphwire.wire import weights
 
 _READ_BYTES = 1 << 20
 """In bytes. Larger reads leave the processor's cache before they are used."""
@@ -19,7 +18,7 @@ def write_content(file: BinaryIO, content: bytes | memoryview) -> None:
     """Write all bytes to a file, which may be unbuffered and write fewer than it is given."""
     rest = memoryview(content)
     while rest.nbytes:
-        rest = rest[file.write(rest[:PIECE_BYTES]) :]
+        rest = rest[file.write(rest[: weights.PIECE_BYTES]) :]
 
 
 def write_hashed(file: BinaryIO, content: memoryview) -> str:
@@ -32,13 +31,13 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
         write_content(file, piece)
         return digest_of_pieces([_sha256(piece)])
     # The same rooms for all pieces: new memory has to be mapped page by page.
-    rooms = [memoryview(bytearray(min(content.nbytes, PIECE_BYTES))) for _ in range(_THREADS)]
-    hashed: list[Future[bytes]] = []
-    with ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
-        for at in range(0, content.nbytes, PIECE_BYTES):
+    rooms = [memoryview(bytearray(min(content.nbytes, weights.PIECE_BYTES))) for _ in range(_THREADS)]
+    hashed: list[futures.Future[bytes]] = []
+    with futures.ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
+        for at in range(0, content.nbytes, weights.PIECE_BYTES):
             if len(hashed) >= _THREADS:
                 hashed[-_THREADS].result()  # its room is free again
-            part = content[at : at + PIECE_BYTES]
+            part = content[at : at + weights.PIECE_BYTES]
             copy = rooms[len(hashed) % _THREADS][: part.nbytes]
             copy[:] = part
             hashed.append(threads.submit(_sha256, copy))
@@ -61,13 +60,13 @@ def digest_of_file(file: StoreFile) -> str:
 
     def of_piece(start: int) -> bytes:
         digest = hashlib.sha256()
-        end = min(start + PIECE_BYTES, file.size)
+        end = min(start + weights.PIECE_BYTES, file.size)
         for at in range(start, end, _READ_BYTES):
             digest.update(file.read_at(at, min(_READ_BYTES, end - at)))
         return digest.digest()
 
-    with ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
-        return digest_of_pieces(threads.map(of_piece, range(0, max(file.size, 1), PIECE_BYTES)))
+    with futures.ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
+        return digest_of_pieces(threads.map(of_piece, range(0, max(file.size, 1), weights.PIECE_BYTES)))
 
 
 def digest_of_pieces(pieces: Iterable[bytes]) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import Chunk, NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
+from graphwire.lazy import hashlib
 from graphwire.schema import FileFacts
-from graphwire.wire.weights import digests_of
+from graphwire.wire import weights
 from graphwire_plugins.stores.content import has_content, write_content
 from graphwire_plugins.stores.safetensors_header import (
     Header,
@@ -255,7 +255,7 @@ def _stems(stem: str, tensors: Mapping[str, NewTensor]) -> Iterator[str]:
     """Yield the wanted beginning of a file's name, then others with a digest of the tensors."""
     yield stem
     digest = hashlib.sha256(header_bytes(file_order(tensors)))
-    for each in digests_of({name: new.view for name, new in sorted(tensors.items())}).values():
+    for each in weights.digests_of({name: new.view for name, new in sorted(tensors.items())}).values():
         digest.update(each.encode())
     yield (stem := f"{stem}-{digest.hexdigest()[:12]}")
     for number in range(2, _MOST_NAMES):

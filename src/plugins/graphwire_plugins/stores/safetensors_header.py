@@ -7,7 +7,6 @@ bytes behind the JSON, once.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import NewTensor, StoreFile
+from graphwire.lazy import hashlib
 
 METADATA = "__metadata__"
 """The entry of a header that describes no tensor."""

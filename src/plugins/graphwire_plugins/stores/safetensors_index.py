@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 
 from graphwire.hooks import NewTensor, StoreFolder
+from graphwire.lazy import pattern
 from graphwire_plugins.stores.safetensors_header import MAX_HEADER_BYTES, problems_error, read_json
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
-_SHARD = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})\.safetensors", re.DOTALL)
+_SHARD = pattern(r"(.+)-([0-9]{5})-of-([0-9]{5})\.safetensors", re.DOTALL)
 
 
 def read_index(folder: StoreFolder, location: str) -> dict[str, str]:

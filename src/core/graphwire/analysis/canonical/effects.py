@@ -19,6 +19,7 @@ import enum
 import re
 from collections.abc import Iterable
 
+from graphwire.lazy import pattern
 from graphwire.schema import Node
 
 
@@ -30,7 +31,7 @@ class Effect(enum.IntEnum):
     FIXED = 2
 
 
-_OVERLOAD = re.compile(r"torch\.ops\.(aten|prims)\.(\w+)\.(\w+)", re.ASCII)
+_OVERLOAD = pattern(r"torch\.ops\.(aten|prims)\.(\w+)\.(\w+)", re.ASCII)
 _HIGHER_ORDER = "torch.ops.higher_order."
 _FUNCTIONS = ("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")
 _GUARDLESS = "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless"

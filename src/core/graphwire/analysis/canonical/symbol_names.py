@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from graphwire.analysis.canonical.encoding import content_bytes, digest
 from graphwire.analysis.canonical.expression_content import COMMUTATIVE, expression_content
 from graphwire.errors import ExpressionError
+from graphwire.lazy import pattern
 from graphwire.schema import RangeConstraint
 from graphwire.schema.texts import (
     Expression,
@@ -25,7 +26,7 @@ from graphwire.schema.texts import (
     symbols_of,
 )
 
-_NUMBERED = re.compile(r"([a-z]+)[0-9]+", re.ASCII)
+_NUMBERED = pattern(r"([a-z]+)[0-9]+", re.ASCII)
 """A symbol's name in torch's form. Its letters (`s`, `u`, `zuf` …) encode the symbol's origin and are kept."""
 _ROUNDS = 2
 

@@ -1,8 +1,22 @@
 """How do two programs differ? The differences as records and as readable text."""
 
-from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
-from graphwire.analysis.diff.program_diff import Diff, diff, without_not_held
-from graphwire.analysis.diff.text import diff_lines, markdown_lines
+from typing import TYPE_CHECKING
+
+from graphwire.lazy import door
+
+if TYPE_CHECKING:
+    from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
+    from graphwire.analysis.diff.program_diff import Diff, diff, without_not_held
+    from graphwire.analysis.diff.text import diff_lines, markdown_lines
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".facts": "Labels user_inputs value_facts",
+            ".program_diff": "Diff diff without_not_held",
+            ".text": "diff_lines markdown_lines",
+        },
+    )
 
 __all__ = [
     "Diff",

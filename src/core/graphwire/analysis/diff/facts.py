@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from graphwire.analysis.canonical import arm_of_spec, parsed, renamed_expression
+from graphwire.analysis import canonical
 from graphwire.analysis.validation import number_text
 from graphwire.errors import GraphwireError
 from graphwire.schema import (
@@ -63,14 +63,14 @@ class Labels:
 
     def _note(self, value: SymInt, label: str) -> None:
         if value.as_expr is not None:
-            expression, _ = parsed(value.as_expr.expr_str)
+            expression, _ = canonical.parsed(value.as_expr.expr_str)
             if expression is not None and expression.head == "Symbol":
                 self._labels.setdefault(expression.args[0], label)
 
     def infix(self, text: str) -> str:
         """Return an expression, in either syntax, as readable text."""
         if text not in self._texts:
-            expression, _ = parsed(text)
+            expression, _ = canonical.parsed(text)
             self._texts[text] = text if expression is None else self._written(expression)
         return self._texts[text]
 
@@ -82,7 +82,9 @@ class Labels:
             return text
 
     def _written(self, expression: Expression) -> str:
-        return format_infix(renamed_expression(expression, lambda name: self._labels.get(name, name)))
+        return format_infix(
+            canonical.renamed_expression(expression, lambda name: self._labels.get(name, name))
+        )
 
     def value(self, value: SymInt | SymFloat | SymBool) -> str:
         """Return a number or truth value, which may be symbolic, as readable text."""
@@ -164,7 +166,7 @@ def _inputs(program: Program, labels: Labels) -> Entries:
     found: Entries = {}
     graph, position = program.graph_module.graph, 0
     for spec, argument in zip(program.graph_module.signature.input_specs, graph.inputs, strict=True):
-        arm, held = arm_of_spec(spec)
+        arm, held = canonical.arm_of_spec(spec)
         targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
         facts = _argument_facts(graph, argument, labels)
         if targets:
@@ -184,7 +186,7 @@ def _outputs(program: Program, labels: Labels) -> Entries:
     found: Entries = {}
     graph, position = program.graph_module.graph, 0
     for spec, argument in zip(program.graph_module.signature.output_specs, graph.outputs, strict=True):
-        arm, held = arm_of_spec(spec)
+        arm, held = canonical.arm_of_spec(spec)
         targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
         if targets and arm != "user_input_mutation":
             key = f"{arm.replace('_', ' ')} {getattr(held, targets[0])}"

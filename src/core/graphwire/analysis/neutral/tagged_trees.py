@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable
 from typing import Any, Final
+
+from graphwire.lazy import pattern
 
 NONE: Final = {"none": True}
 """None as a tagged tree."""
@@ -65,7 +66,7 @@ def tagged(tree: Any) -> Any:
     return whole[0]
 
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATES = pattern("[\ud800-\udfff]")
 
 
 def _text(value: str | bool) -> str:

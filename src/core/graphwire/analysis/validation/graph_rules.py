@@ -27,6 +27,7 @@ from graphwire.analysis.validation.value_rules import (
     is_usual_meta,
 )
 from graphwire.analysis.validation.walk import Place, Walk
+from graphwire.lazy import pattern
 from graphwire.schema import (
     ARGUMENT_ARMS,
     ARMS,
@@ -41,7 +42,7 @@ from graphwire.schema import (
 )
 from graphwire.schema.texts import GRAMMARS
 
-_OVERLOAD = re.compile(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re.ASCII)
+_OVERLOAD = pattern(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re.ASCII)
 """The serialized name of an operator that may have a fake kernel."""
 
 _LITERALS = [index for index, arm in enumerate(ARGUMENT_ARMS) if arm not in RULES and not ARMS[arm].feature]
@@ -218,7 +219,7 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 
 _LOOKED_AT = frozenset(GRAMMARS)
 """The metadata keys that have a grammar to check. Stack traces are checked separately."""
-_ELEMENT = re.compile(r"\[[0-9]{1,9}\]\Z")
+_ELEMENT = pattern(r"\[[0-9]{1,9}\]\Z")
 """The end of a key of `value_metadata` that refers to an element of a node's results."""
 
 

@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Collection
 from keyword import kwlist
 
+from graphwire.lazy import pattern
+
 MAX_NAME = 1024
 """The maximum length of a name in characters. torch joins a module path into one name; real names stay below 300."""
 
@@ -19,11 +21,11 @@ _KEYWORDS = frozenset({*kwlist, "__debug__"})
 _RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
 """Names that values must not have: keywords, `self`, and the globals of generated code. torch itself cannot run a program
 with such an input."""
-_NAMES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
-_PATHS = re.compile(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
-_UNSAFE = re.compile(r"[\"'\\`]")
-_USUAL_PATH = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
-_OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
+_NAMES = pattern(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
+_PATHS = pattern(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
+_UNSAFE = pattern(r"[\"'\\`]")
+_USUAL_PATH = pattern(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+_OPERATOR = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
 
 
 def is_dunder(name: str) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from graphwire.analysis.validation.program_rules import payload_name_problems, validate
 from graphwire.analysis.validation.weight_checks import missing_values
 from graphwire.errors import EncodeError, Problem
+from graphwire.lazy import pattern
 from graphwire.schema import PayloadMeta, Program
 
 _SHOWN: Final = 5
-_NODE = re.compile(r"graph_module\.graph\.nodes\[(\d+)\]")
+_NODE = pattern(r"graph_module\.graph\.nodes\[(\d+)\]")
 UNREADABLE = (
     "A file cannot represent something in the program, or in what a plugin writes of it. If neither is the cause, this is a "
     "bug in graphwire: please report it"

@@ -1,22 +1,40 @@
 """Where does the caller want the weights of a program, and where are they?"""
 
-from graphwire.api.weights.attached import AttachedWeights, chosen_checkpoint, records_in_store
-from graphwire.api.weights.choices import (
-    AS_SAVED,
-    IN_FILE,
-    STORE_CHOICES,
-    Blobs,
-    Checkpoint,
-    Default,
-    LoadWeights,
-    SaveWeights,
-    WeightChoice,
-    check_target_weights,
-    check_weights_choice,
-    located_weights,
-)
-from graphwire.api.weights.listing import WeightInfo, export_weights, list_weights
-from graphwire.api.weights.saving import references_for, requires_external, without_external
+from typing import TYPE_CHECKING
+
+from graphwire.lazy import door
+
+if TYPE_CHECKING:
+    from graphwire.api.weights.attached import AttachedWeights, chosen_checkpoint, records_in_store
+    from graphwire.api.weights.choices import (
+        AS_SAVED,
+        IN_FILE,
+        STORE_CHOICES,
+        Blobs,
+        Checkpoint,
+        Default,
+        LoadWeights,
+        SaveWeights,
+        WeightChoice,
+        check_target_weights,
+        check_weights_choice,
+        located_weights,
+    )
+    from graphwire.api.weights.listing import WeightInfo, export_weights, list_weights
+    from graphwire.api.weights.saving import references_for, requires_external, without_external
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".attached": "AttachedWeights chosen_checkpoint records_in_store",
+            ".choices": (
+                "AS_SAVED IN_FILE STORE_CHOICES Blobs Checkpoint Default LoadWeights SaveWeights "
+                "WeightChoice check_target_weights check_weights_choice located_weights"
+            ),
+            ".listing": "WeightInfo export_weights list_weights",
+            ".saving": "references_for requires_external without_external",
+        },
+    )
 
 __all__ = [
     "AS_SAVED",

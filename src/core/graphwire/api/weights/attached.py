@@ -5,34 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
 from graphwire.api.weights.choices import STORE_CHOICES, Blobs, Checkpoint, LoadWeights, WeightChoice
-from graphwire.api.weights.saving import folder_of, relative_folder, warn_of_prefix
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
 from graphwire.hooks import Registry, remedy_for_requirements
+from graphwire.lazy import later
 from graphwire.schema import StoreReference, WeightReferences
-from graphwire.wire import CONSTANTS, DEFAULT_ATTEMPTS, WEIGHTS, Attempts, Closing, Payloads
-from graphwire.wire.archive import RecordCache
+from graphwire.wire import CONSTANTS, DEFAULT_ATTEMPTS, WEIGHTS, Attempts, Closing, Payloads, weights
+
+if TYPE_CHECKING:
+    from graphwire.wire.archive import RecordCache
 from graphwire.wire.remote import RemoteFile
-from graphwire.wire.weights import (
-    RANK_REMEDY,
-    ExternalRecord,
-    Folder,
-    OpenedStores,
-    RemoteFolder,
-    StorePlace,
-    WeightRecord,
-    check_rank,
-    find_store,
-    match_records,
-    records_of_rank,
-    store_named,
-    weight_records,
-)
+
+if TYPE_CHECKING:
+    from graphwire.api.weights import saving
+else:
+    saving = later("graphwire.api.weights.saving")
 
 _NONE = "the file was saved without weights"
 _GIVE = "Pass weights=: a file or folder of weights, or a mapping of names to tensors; weights=None loads the graph alone"
@@ -65,17 +58,24 @@ class AttachedWeights(Closing):
     ) -> None:
         self.references = references
         self._choice = choice
-        self._rank = check_rank("rank", rank)
+        self._rank = weights.check_rank("rank", rank)
         if isinstance(choice, Checkpoint) and choice.ranks is not None and rank is not None:
             self._choice = replace(choice, rank=rank)
             rank = rank if references is not None and references.ranks else None
         self._registry = registry
-        self._table = dict(records_of_rank(references or WeightReferences(), rank))
-        self._folder = _folder_of(file, attempts)
+        self._table = dict(weights.records_of_rank(references or WeightReferences(), rank))
+        self._file = Path(os.fsdecode(file)).absolute() if isinstance(file, (str, os.PathLike)) else file
         self._attempts = attempts
         self._cache = cache
-        self._stores: list[OpenedStores] = []
-        self._saved: OpenedStores | None = None
+        self._stores: list[weights.OpenedStores] = []
+        self._saved: weights.OpenedStores | None = None
+
+    @cached_property
+    def _folder(self) -> weights.Folder | weights.RemoteFolder | None:
+        """The folder of the file; None if the file has none."""
+        if isinstance(self._file, RemoteFile):
+            return weights.RemoteFolder(self._file, self._attempts)
+        return weights.Folder(self._file.parent) if isinstance(self._file, Path) else None
 
     @property
     def divided(self) -> int:
@@ -104,11 +104,12 @@ class AttachedWeights(Closing):
         stores = self._saved_stores() if not self.is_given else None
         if stores is not None:
             records |= {
-                name: ExternalRecord(stores, name, each, copied=copied) for name, each in table.items()
+                name: weights.ExternalRecord(stores, name, each, copied=copied)
+                for name, each in table.items()
             }
         else:
             sized = self._saved_stores()
-            records |= {name: ExternalRecord(sized, name, each) for name, each in table.items()}
+            records |= {name: weights.ExternalRecord(sized, name, each) for name, each in table.items()}
             payloads.records = records
             records |= self._given(payloads, table, copied)
         # A file in which a weight is elsewhere lacks the copy that a constant has of it.
@@ -128,7 +129,9 @@ class AttachedWeights(Closing):
         for record in _external(payloads):
             record.expect()
 
-    def problems(self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None) -> list[Problem]:
+    def problems(
+        self, payloads: Payloads, records: Iterable[weights.ExternalRecord] | None = None
+    ) -> list[Problem]:
         """Return what is wrong with the files of a program's weights, without reading elements.
 
         Args:
@@ -147,7 +150,7 @@ class AttachedWeights(Closing):
         return found
 
     def damage(
-        self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None
+        self, payloads: Payloads, records: Iterable[weights.ExternalRecord] | None = None
     ) -> list[GraphwireError]:
         """Read all external weights, and return an error for each record whose bytes are not those that were saved.
 
@@ -166,17 +169,19 @@ class AttachedWeights(Closing):
         """Return what is wrong with a program's weights, of every rank if none was chosen. Reads all elements."""
         records = _external(payloads)
         if self.divided and records and self.references is not None:
-            names = {name for name, each in payloads.records.items() if isinstance(each, ExternalRecord)}
-            stores = OpenedStores(
+            names = {
+                name for name, each in payloads.records.items() if isinstance(each, weights.ExternalRecord)
+            }
+            stores = weights.OpenedStores(
                 self.references, records[0].stores.places, self._registry, checked=records[0].stores.checked
             )
             self._stores.append(stores)
             records = [
-                ExternalRecord(stores, name, each)
+                weights.ExternalRecord(stores, name, each)
                 for name, each in self.references.records.items()
                 if name in names
             ] + [
-                ExternalRecord(stores, f"{name} of rank {rank}", each)
+                weights.ExternalRecord(stores, f"{name} of rank {rank}", each)
                 for rank, table in enumerate(self.references.ranks)
                 for name, each in table.items()
                 if name in names
@@ -193,10 +198,10 @@ class AttachedWeights(Closing):
         """
         if self.references is None or self._folder is None:
             return self.references
-        here, there = self._folder.path, folder_of(file)
+        here, there = self._folder.path, saving.folder_of(file)
         stores = []
         for each in self.references.stores:
-            folder = None if each.folder is None else relative_folder(_below(here, each.folder), there)
+            folder = None if each.folder is None else saving.relative_folder(_below(here, each.folder), there)
             if folder is None and each.folder is not None:
                 raise ArchiveError(
                     f"the weights in {self._folder.shown(each.folder)!r} are not below the folder of the new file",
@@ -214,17 +219,17 @@ class AttachedWeights(Closing):
 
     # ---------------------------------------------------------------------------------------------------------- places
 
-    def _saved_stores(self) -> OpenedStores:
+    def _saved_stores(self) -> weights.OpenedStores:
         """Return the stores that the file names."""
         if self._saved is None:
             references = self.references or WeightReferences()
             places = [
                 None
                 if each.folder is None or self._folder is None
-                else StorePlace(each.kind, self._folder.at(each.folder), each.location)
+                else weights.StorePlace(each.kind, self._folder.at(each.folder), each.location)
                 for each in references.stores
             ]
-            self._saved = OpenedStores(
+            self._saved = weights.OpenedStores(
                 references, places, self._registry, **self._of_ranks(), cache=self._cache
             )
             self._stores.append(self._saved)
@@ -252,18 +257,22 @@ class AttachedWeights(Closing):
             and provider.is_installable
         ]
 
-    def _given(self, payloads: Payloads, table: Collection[str], copied: bool) -> dict[str, ExternalRecord]:
+    def _given(
+        self, payloads: Payloads, table: Collection[str], copied: bool
+    ) -> dict[str, weights.ExternalRecord]:
         """Return the records of a program as tensors of the store that the caller names."""
         choice = self._choice
         assert isinstance(choice, STORE_CHOICES)  # `is_given`
         chosen = chosen_checkpoint(choice)
-        place = find_store(self._registry, chosen.location, chosen.kind, links=True, attempts=self._attempts)
-        store = store_named(self._registry, place.kind)
+        place = weights.find_store(
+            self._registry, chosen.location, chosen.kind, links=True, attempts=self._attempts
+        )
+        store = weights.store_named(self._registry, place.kind)
         references = self.references
         if references is not None and references.stores and chosen.names is None and table:
             kinds = {self._registry.weight_stores.get(each.kind) for each in references.stores}
             if all(each is not None and each.takes_storages == store.takes_storages for each in kinds):
-                stores = OpenedStores(
+                stores = weights.OpenedStores(
                     references,
                     [place] * len(references.stores),
                     self._registry,
@@ -272,10 +281,11 @@ class AttachedWeights(Closing):
                 )
                 self._stores.append(stores)
                 return {
-                    name: ExternalRecord(stores, name, self._table[name], copied=copied) for name in table
+                    name: weights.ExternalRecord(stores, name, self._table[name], copied=copied)
+                    for name in table
                 }
         stores, found = records_in_store(
-            weight_records([payloads]), chosen, place, self._registry, copied=copied
+            weights.weight_records([payloads]), chosen, place, self._registry, copied=copied
         )
         self._stores.append(stores)
         return found
@@ -291,18 +301,12 @@ class _OfRanks(TypedDict):
 
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
-_REMEDIES = {"no-weights": _GIVE, "rank": RANK_REMEDY}
+_REMEDIES = {"no-weights": _GIVE, "rank": weights.RANK_REMEDY}
 
 
-def _external(payloads: Payloads) -> list[ExternalRecord]:
-    found = [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
+def _external(payloads: Payloads) -> list[weights.ExternalRecord]:
+    found = [each for each in payloads.records.values() if isinstance(each, weights.ExternalRecord)]
     return list({id(each): each for each in found}.values())
-
-
-def _folder_of(file: object, attempts: Attempts) -> Folder | RemoteFolder | None:
-    if isinstance(file, RemoteFile):
-        return RemoteFolder(file, attempts)
-    return Folder(Path(os.fsdecode(file)).absolute().parent) if isinstance(file, (str, os.PathLike)) else None
 
 
 def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:
@@ -313,20 +317,20 @@ def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:
 
 
 def records_in_store(
-    records: Mapping[str, WeightRecord],
+    records: Mapping[str, weights.WeightRecord],
     chosen: Checkpoint,
-    place: StorePlace,
+    place: weights.StorePlace,
     registry: Registry,
     *,
     copied: bool = False,
-) -> tuple[OpenedStores, dict[str, ExternalRecord]]:
+) -> tuple[weights.OpenedStores, dict[str, weights.ExternalRecord]]:
     """Return records of weights as tensors of a store, found by name.
 
     Raises:
         WeightsError: weights are missing there, or have other shapes or types; the error lists all of them.
     """
-    index = store_named(registry, place.kind).open(place.folder, place.location)
-    match = match_records(
+    index = weights.store_named(registry, place.kind).open(place.folder, place.location)
+    match = weights.match_records(
         records,
         index.tensors,
         chosen.names,
@@ -339,9 +343,10 @@ def records_in_store(
             match.missing,
             remedy=f"{place.shown} has other weights; Checkpoint(…, names=) renames them, shard= divides them",
         )
-    warn_of_prefix(match.prefix, place)
+    saving.warn_of_prefix(match.prefix, place)
     references = WeightReferences([StoreReference(place.kind, place.location, None)])
-    stores = OpenedStores(references, [place], registry, checked=False, maps=(chosen.ranks or 1) == 1)
+    stores = weights.OpenedStores(references, [place], registry, checked=False, maps=(chosen.ranks or 1) == 1)
     return stores, {
-        name: ExternalRecord(stores, name, each, copied=copied) for name, each in match.records.items()
+        name: weights.ExternalRecord(stores, name, each, copied=copied)
+        for name, each in match.records.items()
     }

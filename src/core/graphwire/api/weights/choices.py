@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from graphwire.errors import ArchiveError, EncodeError
+from graphwire.wire import weights
 from graphwire.wire.archive import type_text
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
-from graphwire.wire.weights import Names, check_rank
 
 
 class Default(Enum):
@@ -40,7 +40,7 @@ class Checkpoint:
 
     location: str | os.PathLike[str] | UniversalPath | RemoteFile
     """The file, index file or folder, or a URL. The caller names it, so it may consist of symbolic links, as a hub cache does."""
-    names: Names | None = None
+    names: weights.Names | None = None
     """How weights are named there: a mapping from names in the program, or a function. A value is a name, or `Piece`s of the
     weight. By default names are equal, apart from one common prefix, which a warning reports."""
     check: Literal["bytes", "names"] = "bytes"
@@ -65,8 +65,8 @@ class Checkpoint:
                     f"{name}={getattr(self, name)!r:.80} is not a choice of Checkpoint",
                     remedy=f"Choose {' or '.join(map(repr, allowed))}",
                 )
-        ranks = check_rank("ranks", self.ranks)
-        if check_rank("rank", self.rank) is None:
+        ranks = weights.check_rank("ranks", self.ranks)
+        if weights.check_rank("rank", self.rank) is None:
             raise ArchiveError(
                 "Checkpoint(…, rank=None) names no rank", remedy="Leave rank= out, or pass an integer"
             )

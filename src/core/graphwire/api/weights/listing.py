@@ -13,9 +13,9 @@ from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import Registry
 from graphwire.schema import WeightReferences
 from graphwire.wire import WEIGHTS, Payloads, extent
+from graphwire.wire import weights as wire_weights
 from graphwire.wire.archive import file_name
 from graphwire.wire.remote import RemoteFile
-from graphwire.wire.weights import ExternalRecord, store_named, weight_records, write_weights
 
 
 class WeightInfo(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def _weights(payloads: Payloads, remarks: Mapping[str, str]) -> Iterator[WeightI
         record = payloads.records.get(WEIGHTS + meta.path_name)
         if meta.placement is not None:
             place = f"nowhere ({meta.placement})"
-        elif isinstance(record, ExternalRecord):
+        elif isinstance(record, wire_weights.ExternalRecord):
             place = _place(record, remarks.get(WEIGHTS + meta.path_name, ""))
         else:
             place = "file" if record is not None else "nowhere"
@@ -71,7 +71,7 @@ def _weights(payloads: Payloads, remarks: Mapping[str, str]) -> Iterator[WeightI
         yield WeightInfo(name, "", [], 0, f"not read: {why}")
 
 
-def _place(record: ExternalRecord, remark: str) -> str:
+def _place(record: wire_weights.ExternalRecord, remark: str) -> str:
     regions = record.reference.regions
     if not regions:
         return "nowhere"
@@ -96,13 +96,13 @@ def export_weights(
     if exists:
         raise ArchiveError(f"{file_name(path)!r:.200} exists", remedy="Name a new file")
     place = new_place(path, None, registry)
-    store = store_named(registry, place.kind)
+    store = wire_weights.store_named(registry, place.kind)
     if store.takes_storages:
         raise EncodeError(
             f"the store {store.name!r} keeps storages, not weights by name",
             remedy="Name a file such as model.safetensors",
         )
-    records = weight_records([payloads])
-    written = write_weights(store, place, records, payloads.records)
+    records = wire_weights.weight_records([payloads])
+    written = wire_weights.write_weights(store, place, records, payloads.records)
     kept = {weight.name for name in written.records for weight in records[name].weights}
     return [name for name in payloads.weights if name not in kept]

@@ -21,24 +21,8 @@ from graphwire.errors import (
 from graphwire.hooks import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire import Payloads, Record
+from graphwire.wire import weights as wire_weights
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
-from graphwire.wire.weights import (
-    ExternalRecord,
-    Folder,
-    OpenedStores,
-    RemoteFolder,
-    StorePlace,
-    WeightRecord,
-    digests_of,
-    find_store,
-    location_problem,
-    match_records,
-    read_references,
-    store_named,
-    weight_records,
-    write_references,
-    write_weights,
-)
 
 EXTERNAL = "external-weights"
 """The feature of programs whose weights are not all in their file."""
@@ -62,7 +46,7 @@ def references_for(
     if isinstance(weights, Default):
         return None
     payloads = [each for _, each in programs.values()]
-    records = weight_records(payloads)
+    records = wire_weights.weight_records(payloads)
     views: dict[str, Record] = {
         name: each.records[name] for each in payloads for name in records if name in each.records
     }
@@ -81,7 +65,9 @@ def references_for(
             f"the file could not refer to {place.shown!r}, which is not at or below its folder",
             remedy=f"Write the weights beside it: {f'{folder}/{Path(place.location).name}'!r}",
         )
-    written = write_weights(store_named(registry, place.kind), place, records, views)
+    written = wire_weights.write_weights(
+        wire_weights.store_named(registry, place.kind), place, records, views
+    )
     place = place._replace(location=written.location)
     return checked(_with_files(place, folder, registry, written.records))
 
@@ -93,7 +79,7 @@ def checked(references: WeightReferences) -> WeightReferences:
         EncodeError: a load would refuse them.
     """
     try:
-        read_references(write_references(references))
+        wire_weights.read_references(wire_weights.write_references(references))
     except (TypeError, ValueError, OverflowError, RecursionError, GraphwireError) as error:
         kinds = ", ".join(each.kind for each in references.stores)
         raise EncodeError(
@@ -123,7 +109,7 @@ def without_external(program: Program) -> Program:
 def folder_of(file: object) -> Path | str | None:
     """Return the folder of a file that is going to be written, or its URL; None for an object without a path."""
     if isinstance(file, RemoteFile):
-        return RemoteFolder(file).path
+        return wire_weights.RemoteFolder(file).path
     if not isinstance(file, (str, os.PathLike)):
         return None
     return Path(os.fsdecode(file)).absolute().parent.resolve()
@@ -131,21 +117,24 @@ def folder_of(file: object) -> Path | str | None:
 
 def new_place(
     location: str | os.PathLike[str] | UniversalPath | RemoteFile, kind: str | None, registry: Registry
-) -> StorePlace:
+) -> wire_weights.StorePlace:
     """Return the place of a store that may not exist yet."""
     place = located(location)
     if kind is None:
-        return find_store(registry, place, None, links=False)
+        return wire_weights.find_store(registry, place, None, links=False)
     if isinstance(place, RemoteFile):
-        return StorePlace(kind, RemoteFolder(place.as_folder()), "")
-    return StorePlace(kind, Folder(place), "")
+        return wire_weights.StorePlace(kind, wire_weights.RemoteFolder(place.as_folder()), "")
+    return wire_weights.StorePlace(kind, wire_weights.Folder(place), "")
 
 
 def _with_files(
-    place: StorePlace, folder: Path | str | None, registry: Registry, records: dict[str, RecordReference]
+    place: wire_weights.StorePlace,
+    folder: Path | str | None,
+    registry: Registry,
+    records: dict[str, RecordReference],
 ) -> WeightReferences:
     """Return references to a store's records, with what identifies the files."""
-    index = store_named(registry, place.kind).open(place.folder, place.location)
+    index = wire_weights.store_named(registry, place.kind).open(place.folder, place.location)
     used = {region.tensor for each in records.values() for region in each.regions}
     files = {chunk.file for name in used for chunk in index.tensors[name].chunks}
     reference = StoreReference(
@@ -175,7 +164,7 @@ def relative_folder(path: Path | str, folder: Path | str | None) -> str | None:
         return ""
     if relative == ".." or relative.startswith("../") or Path(relative).is_absolute():
         return None
-    if problem := location_problem(relative):
+    if problem := wire_weights.location_problem(relative):
         raise ArchiveError(f"the file cannot refer to the folder {relative!r:.200}: {problem}")
     return relative
 
@@ -193,7 +182,7 @@ def providers_of(kinds: list[str], registry: Registry) -> dict[str, PluginRequir
 # --------------------------------------------------------------------------------------------------------- checkpoints
 
 
-def warn_of_prefix(prefix: tuple[str, str], place: StorePlace) -> None:
+def warn_of_prefix(prefix: tuple[str, str], place: wire_weights.StorePlace) -> None:
     """Warn the caller of a public function that weights were found under names with another prefix."""
     old, new = prefix
     if old or new:
@@ -208,17 +197,19 @@ def warn_of_prefix(prefix: tuple[str, str], place: StorePlace) -> None:
 def _refer(
     chosen: Checkpoint,
     folder: Path | str | None,
-    records: Mapping[str, WeightRecord],
+    records: Mapping[str, wire_weights.WeightRecord],
     views: Mapping[str, Record],
     registry: Registry,
 ) -> WeightReferences:
     """Return references to weights that exist, after a comparison."""
-    place = find_store(registry, chosen.location, chosen.kind, links=True)
-    index = store_named(registry, place.kind).open(place.folder, place.location)
+    place = wire_weights.find_store(registry, chosen.location, chosen.kind, links=True)
+    index = wire_weights.store_named(registry, place.kind).open(place.folder, place.location)
     tables, problems = [], list[Problem]()
     ranks = chosen.ranks or 1
     for rank in range(ranks):
-        match = match_records(records, index.tensors, chosen.names, rank=(rank, ranks), shard=chosen.shard)
+        match = wire_weights.match_records(
+            records, index.tensors, chosen.names, rank=(rank, ranks), shard=chosen.shard
+        )
         tables.append(match.records)
         if rank == chosen.rank:
             problems = match.missing
@@ -226,13 +217,13 @@ def _refer(
     table = tables[chosen.rank]
     stores = [StoreReference(place.kind, place.location, None)]
     if chosen.check == "bytes":
-        with OpenedStores(WeightReferences(stores), [place], registry) as opened:
+        with wire_weights.OpenedStores(WeightReferences(stores), [place], registry) as opened:
             differing = list(_differences(table, views, records, opened))
             problems += [problem for _, problem in differing]
             for name, _ in differing:
                 for each in tables:
                     each.pop(name, None)
-            digests = digests_of({name: views[name].view for name in table})
+            digests = wire_weights.digests_of({name: views[name].view for name in table})
             tables = [
                 _with_digests(each, table, digests, opened)
                 if each is not table
@@ -256,7 +247,7 @@ def _with_digests(
     table: Mapping[str, RecordReference],
     own: Mapping[str, RecordReference],
     digests: Mapping[str, str],
-    opened: OpenedStores,
+    opened: wire_weights.OpenedStores,
 ) -> dict[str, RecordReference]:
     """Return the records of another rank with the digests of what is stored, which nobody can compare with a program.
 
@@ -265,7 +256,9 @@ def _with_digests(
         digests: their digests.
     """
     others = {name: each for name, each in table.items() if own.get(name) != each}
-    read = digests_of({name: ExternalRecord(opened, name, each).view for name, each in others.items()})
+    read = wire_weights.digests_of(
+        {name: wire_weights.ExternalRecord(opened, name, each).view for name, each in others.items()}
+    )
     return _digested(table, {**digests, **read})
 
 
@@ -282,12 +275,12 @@ def _divided(
 def _differences(
     table: Mapping[str, RecordReference],
     views: Mapping[str, Record],
-    records: Mapping[str, WeightRecord],
-    opened: OpenedStores,
+    records: Mapping[str, wire_weights.WeightRecord],
+    opened: wire_weights.OpenedStores,
 ) -> Iterator[tuple[str, Problem]]:
     """Yield each record whose stored bytes differ from the program's."""
     for name, reference in table.items():
-        stored = ExternalRecord(opened, name, reference).view()
+        stored = wire_weights.ExternalRecord(opened, name, reference).view()
         own = views[name].view()
         for start in range(0, own.nbytes, _COMPARED_BYTES):
             end = start + _COMPARED_BYTES

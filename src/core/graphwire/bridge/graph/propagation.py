@@ -8,9 +8,8 @@ state stays unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sympy
 import torch
 
 from graphwire.bridge import torch_compat
@@ -22,7 +21,13 @@ from graphwire.bridge.graph.values import (
     referenced_name,
 )
 from graphwire.errors import DecodeError, GraphwireError
+from graphwire.lazy import later
 from graphwire.schema import Argument, Node, SequenceValue, arm_of
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "as_tensor": (torch.Tensor,),
@@ -137,7 +142,8 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 """For each schema type with metadata values, whether a value is of that type. A generator can only be omitted."""
 
-_SIMPLE = (sympy.Symbol, sympy.Integer, sympy.Rational, sympy.Float, sympy.Add, sympy.Mul)
+_SIMPLE = "Symbol", "Integer", "Rational", "Float", "Add", "Mul"
+"""The classes of sympy, with their subclasses, that a simple value may have."""
 _SIMPLE_NAMES = frozenset(
     "FloorDiv CleanDiv PythonMod Mod Max Min ToFloat Eq Ne Lt Le Gt Ge Equality Unequality StrictLessThan "
     "StrictGreaterThan LessThan GreaterThan ModularIndexing CeilToInt FloorToInt IntTrueDiv".split()
@@ -149,13 +155,14 @@ _MOST_PARTS = 200
 def _is_simple(value: Any) -> bool:
     """Return whether a symbolic value is small and has no powers."""
     expression, _ = torch_compat.symbolic_parts(value)
+    simple = tuple(getattr(sympy, name) for name in _SIMPLE)
     for count, part in enumerate(sympy.preorder_traversal(expression)):
         if count >= _MOST_PARTS:
             return False
         if isinstance(part, sympy.Integer):
             if abs(int(part)) >= 2**63:
                 return False
-        elif not isinstance(part, _SIMPLE) and type(part).__name__ not in _SIMPLE_NAMES:
+        elif not isinstance(part, simple) and type(part).__name__ not in _SIMPLE_NAMES:
             return False
     return True
 

@@ -7,13 +7,13 @@ tells which Python operation failed; this module finds the attribute at fault. I
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
-import sympy
 import torch
 from torch.export import ExportedProgram, ExportGraphSignature, ModuleCallEntry
 from torch.export.graph_signature import InputKind, InputSpec, OutputSpec
@@ -22,33 +22,13 @@ from torch.fx.traceback import NodeSource, NodeSourceAction
 from graphwire.analysis.validation import UNREADABLE
 from graphwire.bridge import torch_compat
 from graphwire.errors import EncodeError, GraphwireError, is_of_caller, shown
+from graphwire.lazy import later
 
-_Ranges = Mapping[sympy.Basic, torch_compat.ValueRanges]
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
-_ATTRIBUTES: dict[type, dict[str, Any]] = {
-    ExportedProgram: {
-        "graph_module": torch.fx.GraphModule,
-        "graph_signature": ExportGraphSignature,
-        "module_call_graph": Sequence[ModuleCallEntry],
-        "state_dict": Mapping[str, Any],
-        "constants": Mapping[str, Any],
-        "range_constraints": _Ranges,
-        "verifiers": Sequence[type],
-        "_guards_code": Sequence[str],
-    },
-    ExportGraphSignature: {"input_specs": Sequence[InputSpec], "output_specs": Sequence[OutputSpec]},
-    torch_compat.ValueRanges: {"lower": sympy.Basic | int, "upper": sympy.Basic | int},
-    NodeSource: {
-        "name": str,
-        "target": str,
-        "graph_id": int,
-        "pass_name": str,
-        "action": Sequence[NodeSourceAction],
-        "from_node": Sequence[NodeSource],
-    },
-    torch_compat.TreeSpec: {"type": Callable | None, "_children": Sequence[torch_compat.TreeSpec]},
-}
-"""The attributes that encoding reads from torch's classes, with their types, except dataclasses, which declare their own."""
 _NODE_META: dict[str, Any] = {
     "stack_trace": str,
     "nn_module_stack": dict[Any, tuple[str, Any]],
@@ -57,14 +37,49 @@ _NODE_META: dict[str, Any] = {
     "custom": dict[str, Any],
     "from_node": Sequence[NodeSource],
 }
-_MODULE_META: dict[str, Any] = {
-    "custom": dict | list | tuple | str | int | float,
-    "inline_constraints": _Ranges,
-}
 _NAMED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR, InputKind.CUSTOM_OBJ)
 """The inputs that represent a named weight, buffer, constant or object."""
 _ABSENT = object()
 _REMEDY = "Restore the value that torch.export made, or export the program again"
+
+
+@functools.cache
+def _ranges() -> Any:
+    """Return the type of ranges. It is made after an error only, since it imports sympy."""
+    return Mapping[sympy.Basic, torch_compat.ValueRanges]
+
+
+@functools.cache
+def _declared() -> dict[type, dict[str, Any]]:
+    """Return the attributes that encoding reads from torch's classes, with their types, except dataclasses, which declare their
+    own."""
+    return {
+        ExportedProgram: {
+            "graph_module": torch.fx.GraphModule,
+            "graph_signature": ExportGraphSignature,
+            "module_call_graph": Sequence[ModuleCallEntry],
+            "state_dict": Mapping[str, Any],
+            "constants": Mapping[str, Any],
+            "range_constraints": _ranges(),
+            "verifiers": Sequence[type],
+            "_guards_code": Sequence[str],
+        },
+        ExportGraphSignature: {"input_specs": Sequence[InputSpec], "output_specs": Sequence[OutputSpec]},
+        torch_compat.ValueRanges: {"lower": sympy.Basic | int, "upper": sympy.Basic | int},
+        NodeSource: {
+            "name": str,
+            "target": str,
+            "graph_id": int,
+            "pass_name": str,
+            "action": Sequence[NodeSourceAction],
+            "from_node": Sequence[NodeSource],
+        },
+        torch_compat.TreeSpec: {"type": Callable | None, "_children": Sequence[torch_compat.TreeSpec]},
+    }
+
+
+def _module_meta() -> dict[str, Any]:
+    return {"custom": dict | list | tuple | str | int | float, "inline_constraints": _ranges()}
 
 
 @contextmanager
@@ -97,7 +112,7 @@ def _read(program: ExportedProgram) -> Iterator[tuple[str, Any, Any]]:
             continue
         place = ".".join(filter(None, ("graph_module", path)))
         yield f"{place}.meta", module.meta, dict
-        yield from _entries(f"{place}.meta", module.meta, _MODULE_META)
+        yield from _entries(f"{place}.meta", module.meta, _module_meta())
         for index, node in enumerate(module.graph.nodes):
             yield f"{place}.graph.nodes[{index}].name", node.name, str
             named = f"{place}.graph.{node.name}"
@@ -155,8 +170,8 @@ def _parts(value: Any, wanted: Any, place: str) -> Iterator[tuple[Any, Any, str]
 
 def _attributes(kind: type) -> dict[str, Any]:
     """Return the attributes to check of one of torch's classes, with their types."""
-    if kind in _ATTRIBUTES:
-        return _ATTRIBUTES[kind]
+    if kind in _declared():
+        return _declared()[kind]
     declares = dataclasses.is_dataclass(kind) and kind.__module__.startswith("torch.export")
     return typing.get_type_hints(kind) if declares else {}
 

@@ -311,11 +311,9 @@ def decode_program(
     module_record = record.graph_module
     frames = [frame.text for frame in module_record.stack_frames]
     provenance = provenance_of(module_record.node_sources)
-    shape_env = torch_compat.new_shape_env()
     context = DecodeContext(
         registry=registry,
-        shape_env=shape_env,
-        fakes=torch_compat.FakeTensors(torch_compat.fake_value_mode(shape_env)),
+        fakes=torch_compat.FakeTensors(torch_compat.DecodedMode()),
         constants={},
         place_device=place,
         frames=frames,
@@ -328,7 +326,8 @@ def decode_program(
     )
     check_operators(context, module_record.graph)
     inline = tensors.decode_ranges(module_record.inline_constraints or {})
-    torch_compat.reserve_unbacked(shape_env, [*context.ranges, *inline])
+    if context.ranges or inline:
+        torch_compat.reserve_unbacked(context.shape_env, [*context.ranges, *inline])
     table = tensors.StorageTable(payloads.records, place, graph_only)
     noted = record.producer is not None
     encoded = record.encoded_values

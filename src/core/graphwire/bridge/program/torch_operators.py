@@ -39,7 +39,7 @@ def operator_facts(program: Program, registry: Registry) -> OperatorFacts:
     The sizes are those of the example inputs, which the document has as hints. The operators in a subgraph count once.
     """
     operators = _Operators(registry)
-    mode = torch_compat.fake_value_mode(torch_compat.new_shape_env())
+    mode = torch_compat.DecodedMode()
     budget = torch_compat.CallBudget(MOST_CALLS)
     flops: dict[str, int] = {}
     counted: dict[Any, int | None] = {}

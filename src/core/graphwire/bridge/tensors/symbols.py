@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sympy
 import torch
 
 from graphwire import schema
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
-from graphwire.bridge.tensors.expressions import build_expression, decode_expression, encode_expression
 from graphwire.errors import DecodeError, ExpressionError, shown
+from graphwire.lazy import later
 from graphwire.schema.texts import (
     MAX_REASONED,
     MAX_REASONED_IN_ALL,
@@ -23,6 +22,13 @@ from graphwire.schema.texts import (
     parse_infix,
     symbols_of,
 )
+
+if TYPE_CHECKING:
+    import sympy
+
+    from graphwire.bridge.tensors import expressions
+else:
+    sympy, expressions = later("sympy"), later("graphwire.bridge.tensors.expressions")
 
 _KNOWN = {number: schema.SymInt(as_int=number) for number in range(-1, 4097)}
 
@@ -78,7 +84,7 @@ def encode_number(context: EncodeContext, value: Any) -> schema.SymInt | schema.
 def _text(context: EncodeContext, expression: sympy.Basic) -> str:
     text = context.expressions.get(expression)
     if text is None:
-        text = context.expressions[expression] = encode_expression(expression)
+        text = context.expressions[expression] = expressions.encode_expression(expression)
     return text
 
 
@@ -128,7 +134,7 @@ def _expression(context: DecodeContext, text: str) -> sympy.Basic:
         known = len(context.symbols)
         tree = parse_expression(text)
         exponents = growth_of(tree).exponents
-        expression = build_expression(tree, context.symbols)
+        expression = expressions.build_expression(tree, context.symbols)
         replaced = context.shape_env.replacements
         if exponents and any(context.symbols[name] in replaced for name in exponents):
             raise ExpressionError(
@@ -217,6 +223,8 @@ def decode_replacements(context: DecodeContext, replacements: Mapping[str, str])
 def infer_hints(context: DecodeContext) -> None:
     """Infer the hints of symbols that occur only inside linear expressions (a program with only `2*s0` still needs `s0`), then
     the hints of conditions over symbols with hints."""
+    if not context.values:
+        return
     backed = torch_compat.backed_values(context.shape_env)
     trees: dict[str, Expression] = {}
     for text, hint, kind in context.values:
@@ -270,7 +278,7 @@ def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> d
                 _declare(context, name)
                 context.pending.discard(context.symbols[name])
         try:
-            result[decode_expression(expression, context.symbols)] = values
+            result[expressions.decode_expression(expression, context.symbols)] = values
         except ExpressionError as error:
             raise error.within(f"range_constraints[{text[:80]!r}]") from None
     return result

@@ -1,15 +1,14 @@
 """Which private or changing parts of torch does graphwire use?"""
 
+from typing import TYPE_CHECKING
+
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import TreeSpec
-from torch.utils._sympy.functions import FloorDiv, Where
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.value_ranges import ValueRanges
 
 from graphwire.bridge.torch_compat.distributed import is_in_job, kind_of_job_value, world_group, world_groups
+from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.metadata_runs import (
     CallBudget,
     accepts_numbers,
@@ -20,36 +19,24 @@ from graphwire.bridge.torch_compat.metadata_runs import (
     why_not_run,
 )
 from graphwire.bridge.torch_compat.private import (
-    FakeTensors,
-    allow_tracing,
     as_parameter,
     buffer_mark,
-    constrain_for_size,
-    declare_symbol,
-    defer_assertion,
     device_of,
     exported_program,
     expression_size,
-    fake_value_mode,
-    fresh_unbacked_symbols,
     graph_module,
     guards_of,
     hint_symbolic_value,
     is_transformed,
-    is_unbacked,
     mark_buffer,
     mark_parameter_or_buffer,
     may_have_symbolic_sizes,
     mkldnn_layout,
     move_to_start,
     negative_view,
-    new_shape_env,
     no_torch_function,
     operators_in,
     parameter_or_buffer,
-    replace_symbol,
-    replacements,
-    reserve_unbacked,
     schema_of,
     script_class_name,
     set_guards,
@@ -57,8 +44,6 @@ from graphwire.bridge.torch_compat.private import (
     symbolic_identity,
     symbolic_node,
     symbolic_parts,
-    symbolic_value,
-    unbacked_bindings,
 )
 from graphwire.bridge.torch_compat.process_state import preserved_process_state
 from graphwire.bridge.torch_compat.pytree import (
@@ -93,9 +78,42 @@ from graphwire.bridge.torch_compat.releases import (
 )
 from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
 from graphwire.bridge.torch_compat.verifiers import check_encoded, dialects_of, verifier_of
+from graphwire.lazy import door
+
+if TYPE_CHECKING:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    from torch.utils._sympy.functions import FloorDiv, Where
+    from torch.utils._sympy.numbers import int_oo
+    from torch.utils._sympy.value_ranges import ValueRanges
+
+    from graphwire.bridge.torch_compat.symbolic import (
+        constrain_for_size,
+        declare_symbol,
+        defer_assertion,
+        fresh_unbacked_symbols,
+        is_unbacked,
+        replace_symbol,
+        replacements,
+        reserve_unbacked,
+        symbolic_value,
+        unbacked_bindings,
+    )
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            "torch.fx.experimental.symbolic_shapes": "ShapeEnv",
+            "torch.utils._sympy.functions": "FloorDiv Where",
+            "torch.utils._sympy.numbers": "int_oo",
+            "torch.utils._sympy.value_ranges": "ValueRanges",
+            ".symbolic": "constrain_for_size declare_symbol defer_assertion fresh_unbacked_symbols is_unbacked "
+            "replace_symbol replacements reserve_unbacked symbolic_value unbacked_bindings",
+        },
+    )
 
 __all__ = [
     "CallBudget",
+    "DecodedMode",
     "FakeTensor",
     "FakeTensors",
     "FloorDiv",
@@ -122,7 +140,6 @@ __all__ = [
     "dialects_of",
     "exported_program",
     "expression_size",
-    "fake_value_mode",
     "field_names",
     "flatten",
     "flatten_one",
@@ -155,7 +172,6 @@ __all__ = [
     "name_of_function",
     "nameless_fields",
     "negative_view",
-    "new_shape_env",
     "no_torch_function",
     "opaque_type_name",
     "opaque_types",

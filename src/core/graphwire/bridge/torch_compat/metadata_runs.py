@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,9 +14,11 @@ from torch._ops import OpOverload
 from torch._subclasses.fake_impls import _is_tensor_constructor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from graphwire.lazy import pattern
+
 _OWN = frozenset(("aten", "prims"))
 """The namespaces whose kernels torch itself registers."""
-_UNCHECKED = re.compile("backward|::_thnn_|::quantized_|::fbgemm_")
+_UNCHECKED = pattern("backward|::_thnn_|::quantized_|::fbgemm_")
 """Operators that only torch itself calls. Some end the process if their arguments do not match."""
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 _MOST_CALLS = 1_000

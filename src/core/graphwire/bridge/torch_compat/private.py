@@ -10,29 +10,23 @@ import functools
 import operator
 import warnings
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import sympy
 import torch
 from torch._export.verifier import Verifier
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.experimental.sym_node import SymNode
-from torch.fx.experimental.symbolic_shapes import (
-    ShapeEnv,
-    _free_unbacked_symbols_with_path,
-    free_unbacked_symbols,
-)
-from torch.utils._sympy.symbol import SymT, symbol_is_type
-from torch.utils._sympy.value_ranges import ValueRanges
-from torch.utils._traceback import CapturedTraceback
 
 from graphwire.bridge.torch_compat import releases
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import GraphwireWarning
 from graphwire.process import InterruptSafe
+
+if TYPE_CHECKING:
+    import sympy
 
 mkldnn_layout = torch._mkldnn
 """The layout of tensors in the format of oneDNN."""
@@ -89,48 +83,6 @@ def symbolic_identities(integers: Iterable[Any]) -> tuple[Any, ...]:
             for n in integers
         ]
     )
-
-
-def new_shape_env() -> ShapeEnv:
-    """Return a shape environment for symbols that a document declares, rather than tracing."""
-    return ShapeEnv(assume_static_by_default=True)
-
-
-def fake_value_mode(shape_env: ShapeEnv) -> FakeTensorMode:
-    """Return a fake tensor mode over `shape_env` for node metadata. It runs no real kernel."""
-    return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=shape_env)
-
-
-def allow_tracing(mode: FakeTensorMode) -> None:
-    """Let the mode of a complete program trace like the mode of an export: try the real kernel of a torch operator without a
-    fake one, and hide the addresses of tensors."""
-    mode.allow_fallback_kernels = True
-    mode._allow_unsafe_data_ptr_access = False
-
-
-class FakeTensors:
-    """Makes the fake tensors of a mode.
-
-    The constructor of a fake tensor computes attributes that are the same for all tensors of one device. That takes four
-    times as long as the tensor itself, so it is called once for each device.
-    """
-
-    def __init__(self, mode: FakeTensorMode) -> None:
-        self.mode = mode
-        self._attributes: dict[torch.device, dict[str, Any]] = {}
-
-    def make(self, meta: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
-        """Return a fake tensor on `device` with the sizes, strides and type of `meta`. It takes ownership of `meta`."""
-        attributes = self._attributes.get(device)
-        if attributes is None:
-            first = FakeTensor(self.mode, torch.empty(0, device="meta"), device)
-            attributes = self._attributes[device] = vars(first)
-        fake: FakeTensor = torch.Tensor._make_subclass(
-            FakeTensor, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
-        )
-        torch._C._set_throw_on_mutable_data_ptr(fake)
-        vars(fake).update(attributes)
-        return fake
 
 
 _MARKS: dict[Literal["parameter", "buffer"], str] = {"parameter": "_is_param", "buffer": "_is_buffer"}
@@ -210,9 +162,6 @@ def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tupl
     return node.expr, node.hint
 
 
-_SYMBOLIC: dict[type, type] = {int: torch.SymInt, float: torch.SymFloat, bool: torch.SymBool}
-
-
 def expression_size(value: Any, most: int) -> int:
     """Return the number of numbers, symbols and operations in a symbolic value's expression, as built. A long number counts
     once for each 64 bits; the base of a power counts once for each multiplication. Counting stops beyond `most`. A single
@@ -237,80 +186,6 @@ def expression_size(value: Any, most: int) -> int:
 def hint_symbolic_value(value: Any, hint: Any) -> None:
     """Set the value that a symbolic value had on the example inputs."""
     value.node._hint = hint
-
-
-def symbolic_value(shape_env: ShapeEnv, expression: sympy.Basic, kind: type, hint: Any) -> Any:
-    """Return the symbolic value of an expression. The expression may be a number: torch has such values where an unknown size
-    became known.
-
-    torch computes a missing hint, without a bound on the time. So the value is built with a hint and without an
-    environment, and gets its real hint and environment afterwards.
-
-    Args:
-        kind: `int`, `float` or `bool`.
-        hint: the value on the example inputs; None if there is none, as for values that only a run determines.
-    """
-    node = SymNode(expression, None, kind, kind(0))
-    node.shape_env = shape_env
-    node._hint = None if hint is not None and free_unbacked_symbols(expression) else hint
-    return _SYMBOLIC[kind](node)
-
-
-def declare_symbol(
-    shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | float | None
-) -> None:
-    """Declare a symbol with its range, and with its value on the example inputs (None for an unbacked symbol)."""
-    if hint is not None and symbol not in (values := releases.backed_values(shape_env)):
-        values[symbol] = sympy.Integer(hint) if type(hint) is int else sympy.Float(hint)
-    if ranges is not None:
-        shape_env.constrain_symbol_range(symbol, compiler_min=ranges.lower, compiler_max=ranges.upper)
-    shape_env.var_to_stack.setdefault(symbol, CapturedTraceback.extract(skip=1))
-
-
-def replacements(shape_env: ShapeEnv, symbols: Iterable[sympy.Basic]) -> dict[sympy.Symbol, sympy.Basic]:
-    """Return the `symbols` that tracing found equal to an expression, each with that expression."""
-    return {symbol: shape_env.replace(symbol) for symbol in symbols if symbol in shape_env.replacements}
-
-
-def replace_symbol(shape_env: ShapeEnv, symbol: sympy.Symbol, expression: sympy.Basic) -> None:
-    """Replace `symbol`, which no existing value uses, by `expression`."""
-    shape_env.replacements[symbol] = expression
-
-
-def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:
-    """Reserve the numbers of unbacked symbols (`u3`, `zuf0`), so that new symbols do not reuse them."""
-    for name in names:
-        for prefix, counter in (("zuf", "unbacked_symfloat_counter"), ("u", "unbacked_symint_counter")):
-            if name.startswith(prefix) and name[len(prefix) :].isdigit():
-                used = int(name[len(prefix) :]) + 1
-                releases.reserve_numbers(shape_env, counter, used)
-
-
-def is_unbacked(symbol: sympy.Symbol) -> bool:
-    """Return whether `symbol` represents a value that is only known when the program runs."""
-    return symbol_is_type(symbol, (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT))
-
-
-def unbacked_bindings(value: Any, shape_env: ShapeEnv, pending: set[sympy.Symbol]) -> dict[sympy.Symbol, Any]:
-    """Remove from `pending` the unbacked symbols that `value` binds, and return each with its path inside `value`."""
-    return _free_unbacked_symbols_with_path(value, (), shape_env=shape_env, pending=pending, simplify=True)
-
-
-def fresh_unbacked_symbols(shape_env: ShapeEnv) -> set[sympy.Symbol]:
-    """Remove from the environment the unbacked symbols that operators created since the last call, and return them."""
-    symbols = set(shape_env.pending_fresh_unbacked_symbols)
-    shape_env.pending_fresh_unbacked_symbols.clear()
-    return symbols
-
-
-def defer_assertion(shape_env: ShapeEnv, condition: torch.SymBool, node: torch.fx.Node) -> None:
-    """Tell `shape_env` about a condition that `node` asserts at run time."""
-    shape_env.guard_or_defer_runtime_assert(condition.node.expr, "", node)
-
-
-def constrain_for_size(shape_env: ShapeEnv, value: torch.SymInt) -> None:
-    """Tell `shape_env` that an unbacked value is used as a size."""
-    shape_env._constrain_range_for_size(value.node.expr)
 
 
 _OWN_SIZES = frozenset((FakeTensor, torch.Tensor, torch.nn.Parameter))

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sympy
 import torch
-import torch.utils._sympy.functions as shape_functions
 from torch.export import custom_ops
 from torch.export.graph_signature import OutputKind
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 try:
     from torch._library import opaque_object
@@ -26,6 +23,14 @@ except ImportError:  # before 2.9
     predispatch = None
 
 from graphwire.errors import DecodeError
+from graphwire.lazy import later
+
+if TYPE_CHECKING:
+    import sympy
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    from torch.utils._sympy import functions as shape_functions
+else:
+    sympy, shape_functions = later("sympy"), later("torch.utils._sympy.functions")
 
 
 def opaque_types() -> Iterable[type]:

@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from graphwire.lazy import pattern
+
 _MODULES = (
     torch.functional,
     torch.nn.functional,
@@ -41,7 +43,7 @@ _BUILTINS = (
     "abs all any bool complex dict divmod enumerate filter float getattr int isinstance iter len list map max min next "
     "pow range reversed round set slice sorted str sum tuple zip"
 ).split()
-_PACKET = re.compile(r"torch\._?ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
+_PACKET = pattern(r"torch\._?ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 
 
 @functools.cache

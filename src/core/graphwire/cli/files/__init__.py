@@ -1,18 +1,42 @@
 """Which files does a command read, and how does it end if some of them fail?"""
 
-from graphwire.cli.files.destinations import Destination, add_dry_run, add_rewriting, destinations, rewritten
-from graphwire.cli.files.each_file import FAILED, FOUND, OK, Task, for_each_file
-from graphwire.cli.files.inputs import STDIN, Input, input_named, inputs_of
-from graphwire.cli.files.options import (
-    add_files,
-    add_json,
-    add_limits,
-    add_method,
-    add_options,
-    add_storage_options,
-    add_weight_source,
-    open_options,
-)
+from typing import TYPE_CHECKING
+
+from graphwire.lazy import door
+
+if TYPE_CHECKING:
+    from graphwire.cli.files.destination import (
+        Destination,
+        add_dry_run,
+        add_rewriting,
+        destinations,
+        rewritten,
+    )
+    from graphwire.cli.files.each_file import FAILED, FOUND, OK, Task, for_each_file
+    from graphwire.cli.files.inputs import STDIN, Input, input_named, inputs_of
+    from graphwire.cli.files.options import (
+        add_files,
+        add_json,
+        add_limits,
+        add_method,
+        add_options,
+        add_storage_options,
+        add_weight_source,
+        open_options,
+    )
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".destination": "Destination add_dry_run add_rewriting destinations rewritten",
+            ".each_file": "FAILED FOUND OK Task for_each_file",
+            ".inputs": "STDIN Input input_named inputs_of",
+            ".options": (
+                "add_files add_json add_limits add_method add_options add_storage_options "
+                "add_weight_source open_options"
+            ),
+        },
+    )
 
 __all__ = [
     "FAILED",

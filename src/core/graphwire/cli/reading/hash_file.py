@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -26,10 +25,11 @@ from graphwire.cli.files import (
 )
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
+from graphwire.lazy import pattern
 
 __all__ = ["add_hash"]
 
-_LINE = re.compile(r"(gw\d+w?:[0-9a-f]{64})  (.+)")
+_LINE = pattern(r"(gw\d+w?:[0-9a-f]{64})  (.+)")
 
 
 def add_hash(parser: argparse.ArgumentParser) -> None:

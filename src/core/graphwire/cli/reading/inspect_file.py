@@ -68,16 +68,18 @@ class _Details(NamedTuple):
 
 
 def _details(archive: Archive, name: str, arguments: argparse.Namespace) -> _Details:
-    from graphwire.analysis.inspection import nested_modules
-    from graphwire.api.weights import list_weights
-    from graphwire.cli.reading.node_text import node_texts
-
     modules, listed, nodes = [], [], []
     if arguments.modules:
+        from graphwire.analysis.inspection import nested_modules
+
         modules = nested_modules(archive.program_of(name), archive.payloads_of(name).weights)
     if arguments.parameters:
+        from graphwire.api.weights import list_weights
+
         listed = list_weights(archive.payloads_of(name), archive.weights.references, archive.weights.divided)
     if arguments.nodes:
+        from graphwire.cli.reading.node_text import node_texts
+
         nodes = list(node_texts(archive.program_of(name).graph_module.graph))
     targets = archive.targets(name) if arguments.targets else {}
     return _Details(archive.disclosures(name), modules, listed, nodes, targets)

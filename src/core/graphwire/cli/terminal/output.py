@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
@@ -37,6 +36,14 @@ _STYLES = {
 
 _MOST_PROBLEMS = 20
 """The largest number of problems that an error message lists."""
+
+
+def columns() -> int:
+    """Return the width of lines: `COLUMNS`, or else the terminal's, or else 80. `shutil` has the same, and imports much."""
+    try:
+        return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(1).columns or 80
+    except (ValueError, OSError):
+        return 80
 
 
 class Output:
@@ -114,7 +121,7 @@ class Output:
         if self.quiet and not problem:
             return
         stream = self.stdout
-        width = shutil.get_terminal_size().columns if stream.isatty() else None
+        width = columns() if stream.isatty() else None
         for section in sections:
             if section.rows and self._begun:
                 self._write(stream, "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from graphwire.cli.terminal.output import columns
 from graphwire.cli.terminal.sections import escaped, size_text
 from graphwire.process import counted_bytes
 
@@ -68,7 +68,7 @@ class Progress:
 
     def show(self, seconds: float) -> None:
         """Write the line over the one before it."""
-        text = self.text(seconds, shutil.get_terminal_size().columns)
+        text = self.text(seconds, columns())
         with self._lock:
             self._stream.write(f"{_CLEAR}{text}")
             self._stream.flush()

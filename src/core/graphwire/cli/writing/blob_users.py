@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphwire.errors import ArchiveError, GraphwireError
+from graphwire.lazy import pattern
 
 if TYPE_CHECKING:
     from graphwire.wire.remote import RemoteFile
@@ -19,8 +19,8 @@ __all__ = ["names_of_used_blobs"]
 
 _STORE = "blobs"
 _ZIP = b"PK\x03\x04"
-_BLOB_FOLDER = re.compile(r"[0-9a-f]{2}")
-_BLOB = re.compile(r"[0-9a-f]{2}/[0-9a-f]{62}")
+_BLOB_FOLDER = pattern(r"[0-9a-f]{2}")
+_BLOB = pattern(r"[0-9a-f]{2}/[0-9a-f]{62}")
 
 
 def names_of_used_blobs(

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from graphwire.lazy import pattern
 from graphwire.schema.texts import (
     Expression,
     call,
@@ -31,12 +32,12 @@ _ASSUMPTIONS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
 }
 """The assumptions of a symbol by the prefix of its name, in the order in which torch writes them."""
 
-_KNOWN_SYMBOL = re.compile(rf"({'|'.join(_ASSUMPTIONS)})\d+", re.ASCII)
+_KNOWN_SYMBOL = pattern(rf"({'|'.join(_ASSUMPTIONS)})\d+", re.ASCII)
 
 _OLD_NAMES = {"TrueDiv": "IntTrueDiv", "Round": "RoundToInt", "Trunc": "TruncToInt"}
 """Operations with another name in older releases: old name to the name in the grammar."""
 
-_OLD_NAME = re.compile(rf"\b({'|'.join(_OLD_NAMES)})\(")
+_OLD_NAME = pattern(rf"\b({'|'.join(_OLD_NAMES)})\(")
 
 _INFIX_OPERATIONS = frozenset(
     "Add Mul Pow FloorDiv Mod Max Min Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan And Or Not"

@@ -20,9 +20,10 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from graphwire.evolve.documents.trees import ROOT, Record, Refuse
+from graphwire.lazy import pattern
 from graphwire.schema import Program, RangeConstraint, Version
 
-_BACKED = re.compile(r"s\d+", re.ASCII)
+_BACKED = pattern(r"s\d+", re.ASCII)
 _LEAST_READ: Final = ((Version(1), 2), (Version(5, 1), 1))
 """The newest version of each kind of reader with a lower limit, and that limit."""
 _LEAST_WRITTEN = 2

@@ -21,10 +21,11 @@ from graphwire.evolve.documents.free_names import free_name, value_names
 from graphwire.evolve.documents.record_edits import with_module
 from graphwire.evolve.documents.trees import Edits, Record, Where, name_of, rewrite
 from graphwire.evolve.documents.vocabulary import FIELDS
+from graphwire.lazy import pattern
 from graphwire.schema import Graph, GraphSignature, ModuleCallEntry
 
 _FX_NAMES = frozenset({"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"})
-_WORD = re.compile(r"\W", re.ASCII)
+_WORD = pattern(r"\W", re.ASCII)
 
 
 def rename_builtin_names(tree: Record) -> Record:

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from graphwire.evolve.documents.record_edits import with_module
 from graphwire.evolve.documents.trees import Record, Refuse, Where
+from graphwire.lazy import pattern
 
-_SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
+_SYMBOL = pattern(r"\bs\d+\b", re.ASCII)
 
 
 def sort_symbols_first(tree: Record) -> Record:

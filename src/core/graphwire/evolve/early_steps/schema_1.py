@@ -15,7 +15,6 @@ these). 2.1 writes backward signatures and the calls of modules but cannot read 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
@@ -41,13 +40,14 @@ from graphwire.evolve.early_steps.module_stacks import module_stack_down, module
 from graphwire.evolve.early_steps.signature_maps import signature_down, signature_up
 from graphwire.evolve.early_steps.tensor_constants import lift_constants
 from graphwire.evolve.operators import relax_size_assertions
+from graphwire.lazy import pattern
 from graphwire.schema.texts import LEAF, TreeSpec, format_treespec, parse_treespec
 
 _Convert: TypeAlias = Callable[[str], str]
 
 DIALECT = "ATEN"
 _NO_KWARGS = TreeSpec("builtins.dict", "[]", [])
-_UNBACKED = re.compile(r"\bi\d+\b")
+_UNBACKED = pattern(r"\bi\d+\b")
 _LEAST_SIZE = 2
 """The lower bound that 2.1 assumes for a size known only at run time, and the least that it reads for other sizes."""
 

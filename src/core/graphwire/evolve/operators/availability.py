@@ -8,7 +8,7 @@ libraries: the user decides whether the target has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from graphwire.evolve.documents import (
     OURS,
@@ -22,8 +22,10 @@ from graphwire.evolve.documents import (
     rewrite,
     version_with,
 )
-from graphwire.evolve.operators.form_editor import FormEditor
 from graphwire.evolve.opsets import Change
+
+if TYPE_CHECKING:
+    from graphwire.evolve.operators.form_editor import FormEditor
 
 _ATEN = "torch.ops.aten."
 _PRIMS = "torch.ops.prims."

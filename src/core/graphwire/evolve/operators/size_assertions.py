@@ -12,11 +12,12 @@ import re
 from typing import Any
 
 from graphwire.evolve.documents import Edits, Node, Record, Where, expression_edit, rewrite
+from graphwire.lazy import pattern
 
 _ASSERT = "torch.ops.aten._assert_async.msg"
 _SCALAR = "torch.ops.aten.scalar_tensor.default"
 _AT_LEAST = "_operator.ge"
-_MESSAGE = re.compile(r"\S+\.shape\[\d+\] is outside of inline constraint \[2, [^\]]*\]\.")
+_MESSAGE = pattern(r"\S+\.shape\[\d+\] is outside of inline constraint \[2, [^\]]*\]\.")
 
 
 def relax_size_assertions(tree: Record) -> Record:

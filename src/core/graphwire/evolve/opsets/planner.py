@@ -13,14 +13,13 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem, escaped
 from graphwire.evolve.opsets.changes import EditNode
 from graphwire.evolve.opsets.graph_names import requirements_after
-from graphwire.evolve.opsets.upgrades import TouchedNode, rewrite_program
 from graphwire.hooks import (
     OpsetUpgrader,
     Registry,
@@ -30,7 +29,13 @@ from graphwire.hooks import (
     remedy_for_unavailable_name,
     step_name,
 )
+from graphwire.lazy import later
 from graphwire.schema import PluginRequirement, Program
+
+if TYPE_CHECKING:
+    from graphwire.evolve.opsets import upgrades
+else:
+    upgrades = later("graphwire.evolve.opsets.upgrades")
 
 UnknownOps: TypeAlias = Literal["error", "opaque"]
 """The treatment of operators that are not installed in the required version: an error, or calls that are kept for inspection and
@@ -47,7 +52,7 @@ class PlannedStep:
     namespace: str
     from_version: int
     to_version: int
-    nodes: tuple[TouchedNode, ...] = ()
+    nodes: tuple[upgrades.TouchedNode, ...] = ()
     problems: tuple[Problem, ...] = ()
     """The nodes that the step refuses, each with its reason."""
     upgrades: Mapping[str, EditNode] = field(default_factory=dict, repr=False, compare=False)
@@ -317,7 +322,7 @@ def apply(program: Program, plan: Plan) -> Program:
         )
     changed = program
     for step in plan.steps:
-        changed = rewrite_program(changed, step.upgrades).program
+        changed = upgrades.rewrite_program(changed, step.upgrades).program
     if not plan.steps:
         return program
     return replace(
@@ -328,5 +333,5 @@ def apply(program: Program, plan: Plan) -> Program:
 def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedStep]:
     """Return each step with the nodes that it touches, found by running it."""
     for step in steps:
-        program, nodes, problems = rewrite_program(program, step.upgrades)
+        program, nodes, problems = upgrades.rewrite_program(program, step.upgrades)
         yield dataclasses.replace(step, nodes=nodes, problems=problems)

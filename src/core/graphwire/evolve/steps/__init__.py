@@ -1,21 +1,19 @@
 """How do the schemas of torch 2.4 and later differ from their successors?"""
 
-from graphwire.evolve.steps import compact_5_3, schema_5_3, schema_7_3, schema_8_2, schema_8_15
-from graphwire.evolve.steps.additions import TO_8_8, TO_8_14, TO_8_15, TO_8_20
-from graphwire.evolve.steps.extensions import resolve_extensions
+from typing import TYPE_CHECKING
+
+from graphwire.lazy import door
+
+if TYPE_CHECKING:
+    from graphwire.evolve.steps.extensions import resolve_extensions
+    from graphwire.evolve.steps.order import COMPACT_5_3, LATER_STEPS
+else:
+    __getattr__ = door(
+        __name__,
+        {
+            ".extensions": "resolve_extensions",
+            ".order": "COMPACT_5_3 LATER_STEPS",
+        },
+    )
 
 __all__ = ["COMPACT_5_3", "LATER_STEPS", "resolve_extensions"]
-
-LATER_STEPS = (
-    schema_5_3.STEP,
-    schema_7_3.STEP,
-    schema_8_2.STEP,
-    TO_8_8,
-    TO_8_14,
-    TO_8_15,
-    schema_8_15.STEP,
-    TO_8_20,
-)
-"""The steps from schema 5.3 on, oldest first."""
-COMPACT_5_3 = compact_5_3.STEP
-"""The step from the compact variant of schema 5.3 to schema 5.3."""

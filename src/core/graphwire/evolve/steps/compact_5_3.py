@@ -8,7 +8,6 @@ table. A trace in another form, or with lines that the table cannot hold, stays 
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
@@ -25,9 +24,10 @@ from graphwire.evolve.documents import (
     with_module,
     without,
 )
+from graphwire.lazy import pattern
 
 TABLE = "co_fileinfo_ordered_list"
-_FRAME = re.compile(
+_FRAME = pattern(
     r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n    (?P<source>[^\n]*)\n'
 )
 

@@ -24,8 +24,9 @@ from graphwire.evolve.documents import (
     value_names,
     without,
 )
+from graphwire.lazy import pattern
 
-_UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
+_UNUSED = pattern(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
 
 
 def up(tree: Record) -> Record:

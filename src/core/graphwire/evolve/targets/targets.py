@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.documents import COMPACT_5_3, DRAFT, RELEASES, Record, Version, first_release
 from graphwire.evolve.targets.chain import Descent, obstacles_to
+from graphwire.lazy import pattern
 
 
 class Target(NamedTuple):
@@ -65,7 +66,7 @@ TARGETS: Final = _targets()
 INSTALLED: Final = "torch"
 """The target that represents the installed release of torch; also the name of its distribution."""
 
-_PATCH = re.compile(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?|schema-(.+)", re.ASCII)
+_PATCH = pattern(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?|schema-(.+)", re.ASCII)
 
 
 def target_named(name: str) -> Target:

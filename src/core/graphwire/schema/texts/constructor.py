@@ -18,6 +18,7 @@ from keyword import iskeyword
 from typing import Any, NamedTuple, NoReturn
 
 from graphwire.errors import ExpressionError
+from graphwire.lazy import pattern
 
 
 class Expression(NamedTuple):
@@ -82,8 +83,8 @@ ASSUMPTIONS: frozenset[str] = frozenset(
 """The assumptions that a symbol may carry, in sympy's terms."""
 
 _OPERATIONS_LISTED = "The operations are listed in graphwire.schema.texts.constructor.HEADS"
-_SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
-_DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?")
+_SYMBOL_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
+_DECIMAL = pattern(r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?")
 
 
 def refuse(problem: str, text: str = "", position: int = 0, remedy: str = "") -> NoReturn:
@@ -191,7 +192,7 @@ def symbols_of(expression: Expression) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------------------- constructor text
 
-_PIECE = re.compile(
+_PIECE = pattern(
     r"""\s*(?:
       Integer\(\s*(?P<Integer>-?[0-9]+)\s*\)
     | Symbol\(\s*'(?P<Symbol>[^'\\]*)'(?P<assumptions>(?:\s*,\s*[a-z_]+\s*=\s*(?:True|False))*)\s*\)
@@ -204,7 +205,7 @@ _PIECE = re.compile(
     )\s*""",
     re.VERBOSE | re.ASCII,
 )
-_ASSUMPTION = re.compile(r"([a-z_]+)\s*=\s*(True|False)", re.ASCII)
+_ASSUMPTION = pattern(r"([a-z_]+)\s*=\s*(True|False)", re.ASCII)
 _SPELLED = {"Integer": "Integer(5)", "Symbol": "Symbol('s0', integer=True)", "Rational": "Rational(1, 2)"} | {
     "Float": "Float('0.5', precision=53)"
 }

@@ -9,10 +9,10 @@ message. Therefore a valid guard is one line, without comments, and its keys con
 from __future__ import annotations
 
 import ast
-import re
 from typing import NoReturn
 
 from graphwire.errors import ExpressionError
+from graphwire.lazy import pattern
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 200
@@ -49,10 +49,10 @@ _OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor),
     *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.USub),
 )
-_KEY = re.compile(r"\['([^']*)'\]")
+_KEY = pattern(r"\['([^']*)'\]")
 """A subscript with a key. Python would also accept prefixes, three quotes, and several texts side by side."""
-_OUTSIDE_KEYS = re.compile(r"[^ -~]|[#\"'\\]")
-_GLUED_NUMBER = re.compile(r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]")
+_OUTSIDE_KEYS = pattern(r"[^ -~]|[#\"'\\]")
+_GLUED_NUMBER = pattern(r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]")
 """A number directly followed by a word, such as `1or`: Python's parser would print a warning."""
 
 

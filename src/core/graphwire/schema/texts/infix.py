@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
+from graphwire.lazy import pattern
 from graphwire.schema.texts.constructor import (
     CONSTANTS,
     MAX_DEPTH,
@@ -22,7 +23,7 @@ from graphwire.schema.texts.constructor import (
     symbol,
 )
 
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"""\s*(?:
       (?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)

@@ -7,7 +7,6 @@ contains one of these, graphwire writes JSON instead, under a key of its own.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from graphwire.errors import SchemaError
+from graphwire.lazy import pattern
 
 EXACT_STACK = "graphwire.nn_module_stack"
 """The metadata key of a module stack that torch's text cannot represent: JSON rows of key, path and type."""
@@ -65,7 +65,7 @@ def parse_modules(text: str) -> list[tuple[str, str, str]]:
     return _parse(_MODULES, text)
 
 
-_NESTING = re.compile(r"[\[\]()]")
+_NESTING = pattern(r"[\[\]()]")
 
 
 def split_modules(

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from graphwire.lazy import pattern
+
 NO_GRAPH: Final = -1
 """The number of a graph that is not named."""
 
-_MODULE = re.compile(r"([0-9]{6,}|#[0-9]+)((?:@[0-9]+)?)", re.ASCII)
+_MODULE = pattern(r"([0-9]{6,}|#[0-9]+)((?:@[0-9]+)?)", re.ASCII)
 """A module's key that is its address, or its position, followed by the number of the call."""
-_ADDRESS = re.compile(r" at 0x([0-9a-fA-F]+)")
-_GENERATED = re.compile(r"<eval_with_key>\.([0-9]+)", re.ASCII)
+_ADDRESS = pattern(r" at 0x([0-9a-fA-F]+)")
+_GENERATED = pattern(r"<eval_with_key>\.([0-9]+)", re.ASCII)
 
 
 class ProcessNumbers:

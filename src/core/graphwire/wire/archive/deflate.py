@@ -19,7 +19,7 @@ crc32 = zlib_ng.crc32
 """Return the CRC-32 of bytes. The optional second argument is the CRC-32 of the bytes before them."""
 
 
-def deflate(data: bytes | memoryview) -> bytes:
+def raw_deflate(data: bytes | memoryview) -> bytes:
     """Compress bytes to one raw deflate stream. Equal bytes give equal streams."""
     deflater = zlib_ng.compressobj(_LEVEL, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS)
     return deflater.compress(data) + deflater.flush()

@@ -7,13 +7,13 @@ once (see `digests`).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator
 from itertools import chain
 
 import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
+from graphwire.lazy import hashlib
 from graphwire.wire import decode_json_record
 from graphwire.wire.archive.reader import REMEDY, ArchiveReader, damaged_record
 

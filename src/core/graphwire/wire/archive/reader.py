@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
+from graphwire.lazy import difflib, hashlib
 from graphwire.process import count_bytes
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, allocate
 from graphwire.wire.archive import zip_layout

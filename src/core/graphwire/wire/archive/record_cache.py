@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from graphwire.errors import ChecksumError
+from graphwire.lazy import hashlib, pattern
 from graphwire.wire import ALIGNMENT, Record, address, allocate, copy_bytes
 from graphwire.wire.archive.atomic_file import atomic_write, write_all
 from graphwire.wire.archive.manifest import DigestGroup, Manifest
@@ -16,7 +15,7 @@ from graphwire.wire.archive.reader import REMEDY, ArchiveReader
 from graphwire.wire.archive.source import open_source
 from graphwire.wire.limits import DEFAULT_LIMITS
 
-_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_DIGEST = pattern(r"[0-9a-f]{64}\Z")
 """Digests come from files and become names of files."""
 
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
-from graphwire.wire import Limits, copy_bytes
-from graphwire.wire.remote import RemoteFile, UniversalPath, located, open_remote, shown_url, url_of
+from graphwire.wire import Limits, copy_bytes, remote
+from graphwire.wire.remote import RemoteFile, UniversalPath, located, shown_url, url_of
 
 Readable: TypeAlias = (
     "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview | UniversalPath | RemoteFile"
@@ -240,7 +240,7 @@ def open_source(source: Readable, limits: Limits) -> Source:
     """
     source = located(source)
     if isinstance(source, RemoteFile):
-        return open_remote(source, limits.remote)
+        return remote.open_remote(source, limits.remote)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BufferSource(source)
     if isinstance(source, (str, os.PathLike)):

@@ -14,7 +14,7 @@ from graphwire.process import count_bytes
 from graphwire.wire import DEFAULT_LIMITS
 from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.atomic_file import PieceBuffer, Replacement, write_all, write_pieces
-from graphwire.wire.archive.deflate import crc32, deflate
+from graphwire.wire.archive.deflate import crc32, raw_deflate
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.manifest import MANIFEST, write_manifest
 
@@ -119,7 +119,7 @@ class ArchiveWriter:
         method = zip_layout.STORED
         packed: bytes | memoryview = content
         if compress:
-            deflated = deflate(content)
+            deflated = raw_deflate(content)
             if len(deflated) < content.nbytes:
                 method, packed = zip_layout.DEFLATED, deflated
         record = _WrittenRecord(

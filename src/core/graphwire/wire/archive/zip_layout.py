@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 
 from graphwire.errors import ArchiveError
+from graphwire.lazy import pattern
 
 LOCAL_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")
@@ -61,8 +62,8 @@ def extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
         yield kind, length, extra[at - length : at]
 
 
-_USUAL_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
-_SUSPECT_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$)")
+_USUAL_NAME = pattern(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
+_SUSPECT_NAME = pattern(r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$)")
 
 
 def check_name(name: str) -> None:

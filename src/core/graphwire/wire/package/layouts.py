@@ -21,15 +21,17 @@ import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
 from graphwire.schema import PayloadConfig, PayloadMeta
-from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, decode_json_record, extent
-from graphwire.wire.archive import ArchiveReader, SwappedRecord, payload_record
-from graphwire.wire.torch_files import (
-    StateDict,
-    number_width,
-    read_sample_inputs,
-    read_state_dict,
-    read_tensor,
+from graphwire.wire import (
+    CONSTANTS,
+    SAMPLE_INPUTS,
+    WEIGHTS,
+    Payloads,
+    Record,
+    decode_json_record,
+    extent,
+    torch_files,
 )
+from graphwire.wire.archive import ArchiveReader, SwappedRecord, payload_record
 from graphwire.wire.weights import REFERENCES
 
 MODELS = "models/"
@@ -307,7 +309,7 @@ class Layout:
         elif self.spec.sample_inputs:
             member = self.spec.member("sample_inputs", name)
             stem = self._stem(name, "tensor_")
-            read_sample_inputs(self.reader, member, stem, copied=copied, payloads=payloads)
+            torch_files.read_sample_inputs(self.reader, member, stem, copied=copied, payloads=payloads)
         return payloads
 
     # ------------------------------------------------------------------------------------------------- payloads
@@ -316,28 +318,30 @@ class Layout:
         """Return the prefix of the record names that represent storages inside torch.save files."""
         return stem if len(self.members) == 1 else f"{stem}{name}_"
 
-    def _state(self, name: str, kind: str, folder: str, stem: str, copied: bool) -> StateDict:
+    def _state(self, name: str, kind: str, folder: str, stem: str, copied: bool) -> torch_files.StateDict:
         """Return the weights or the constants of a program. If both forms exist, the torch.save file is read, as by torch."""
         spec = self.spec if self.spec.is_flat else LAYOUTS["B1"]
         member = spec.member(kind, name)
         if not member:
-            return StateDict()
+            return torch_files.StateDict()
         if member not in self.reader:
             if spec.is_flat:
                 raise MissingRecordError(f"the archive has no {kind}", place=f"record {member!r}")
             return self._read_config(config_members(name, self.spec)[kind], folder, copied)
         if self.reader.size(member) == 0:
-            return StateDict()
+            return torch_files.StateDict()
         try:
-            return read_state_dict(self.reader.nested(member), folder, self._stem(name, stem), copied=copied)
+            return torch_files.read_state_dict(
+                self.reader.nested(member), folder, self._stem(name, stem), copied=copied
+            )
         except Exception as error:
             locate(error, f"record {member!r}")
             raise
 
-    def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
+    def _read_config(self, member: str, folder: str, copied: bool) -> torch_files.StateDict:
         data = self.reader.read(member)
         config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
-        state = StateDict()
+        state = torch_files.StateDict()
         swapped = "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
         for name, meta in config.items():
             if meta.use_pickle:
@@ -352,12 +356,14 @@ class Layout:
                 if not record.nbytes and meta.tensor_meta.device.type == "meta" and extent(meta.tensor_meta):
                     meta.placement, meta.path_name = "meta", ""  # as torch writes it
                     continue
-                if swapped and (width := number_width(meta.tensor_meta.dtype_text)) > 1:
+                if swapped and (width := torch_files.number_width(meta.tensor_meta.dtype_text)) > 1:
                     record = SwappedRecord(record, width)
             state.records[full_name] = record
         return state
 
-    def _add_pickled(self, state: StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool) -> None:
+    def _add_pickled(
+        self, state: torch_files.StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool
+    ) -> None:
         """Add a payload that torch pickled: a tensor, or an object, which is not read."""
         member = folder + meta.path_name
         if meta.path_name.startswith(("custom_obj_", "opaque_obj_")):
@@ -370,7 +376,9 @@ class Layout:
             return
         state.pickled.add(member)
         try:
-            read_tensor(state, name, self.reader.nested(member), folder, f"{meta.path_name}.", copied=copied)
+            torch_files.read_tensor(
+                state, name, self.reader.nested(member), folder, f"{meta.path_name}.", copied=copied
+            )
         except GraphwireError as error:
             state.unread[name] = error.problem
 

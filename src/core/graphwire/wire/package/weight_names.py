@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from typing import Final, TypeVar
 
+from graphwire.lazy import pattern
 from graphwire.schema import Program
 from graphwire.wire import Payloads
 
 Value = TypeVar("Value")
 
-_QUOTED: Final = re.compile(r"[\"'\\`]")
-_SIGN: Final = re.compile(r"[^\w.]", re.ASCII)
+_QUOTED: Final = pattern(r"[\"'\\`]")
+_SIGN: Final = pattern(r"[^\w.]", re.ASCII)
 _FIELDS: Final = ("parameter_name", "buffer_name", "tensor_constant_name")
 
 

@@ -6,16 +6,16 @@ fsspec is imported when a URL is given, and not before. A URL comes from the cal
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol
 
 from graphwire.errors import RemoteError, exception_text
+from graphwire.lazy import pattern
 
-_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://")
+_URL = pattern(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://")
 """`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
-_USER = re.compile(r"(?<=://)[^/@\s]*@")
+_USER = pattern(r"(?<=://)[^/@\s]*@")
 _INSTALL = "Install graphwire[remote]"
 
 

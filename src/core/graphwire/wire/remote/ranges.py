@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from graphwire.errors import RemoteError
+from graphwire.lazy import pattern
 from graphwire.wire import Attempts, ShortAnswerError
 from graphwire.wire.remote.location import RemoteFile, is_http
 
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)\Z")
+_CONTENT_RANGE = pattern(r"bytes (\d+)-(\d+)/(\d+)\Z")
 _CHUNK_BYTES = 1 << 16
 _REMEDY = "Fetch the file first, or read it through a cache: simplecache::URL"
 

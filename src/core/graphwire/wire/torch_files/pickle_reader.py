@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from graphwire.errors import DecodeError, LimitError
+from graphwire.lazy import pattern
 from graphwire.wire import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
 from graphwire.wire.torch_files.pickle_globals import ALLOWED
 from graphwire.wire.torch_files.pickle_values import (
@@ -64,8 +65,8 @@ _KEY_TYPES = frozenset({str, int, float, bool, bytes, type(None)})
 _MAX_KEY = 1 << 63  # the hashes of larger integers collide, so a dict of them could take quadratic time
 _LARGE = 4
 """How many steps a set or an OrderedDict counts as, because it takes more memory than other values."""
-_STORAGE_KEY = re.compile(r"[\w.\-]+", re.ASCII)
-_LOCATION = re.compile(r"[a-z_]\w*(?::\d{1,4})?", re.ASCII)
+_STORAGE_KEY = pattern(r"[\w.\-]+", re.ASCII)
+_LOCATION = pattern(r"[a-z_]\w*(?::\d{1,4})?", re.ASCII)
 
 
 class _Machine:

@@ -10,13 +10,11 @@ In a program of torch 2.1 to 2.8 such a file is one stored record of the archive
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from graphwire.errors import ArchiveError, DecodeError, LimitError, locate
 from graphwire.schema import (
     DTYPE_NAMES,
-    ITEM_SIZES,
     Device,
     EncodedValue,
     Layout,
@@ -29,17 +27,13 @@ from graphwire.wire import DEFAULT_LIMITS, Limits, PickleLimits, Record
 from graphwire.wire.archive import ArchiveReader, SwappedRecord, payload_record
 from graphwire.wire.torch_files.pickle_reader import read_pickle
 from graphwire.wire.torch_files.pickle_values import SparseTensor, Storage, StridedTensor, UnknownGlobal
+from graphwire.wire.torch_files.state_dict import StateDict, number_width
 
 SCALAR_TYPES: dict[str, ScalarType] = {name: kind for kind, name in DTYPE_NAMES.items()}
 """The schema's number of each element type that has one, by torch's name."""
 
 SPARSE_CODEC = "sparse"
 """The name of the constant codec for sparse tensors."""
-
-
-def number_width(dtype: str) -> int:
-    """Return the size of one number in bytes, the unit of a byte-order swap: half an element if the type is complex."""
-    return ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
 
 
 _REMEDY = "Raise Limits.pickle for a file that you trust"
@@ -154,41 +148,26 @@ def _device(location: str) -> Device:
     return Device(kind, int(index) if colon else None)
 
 
-@dataclass(slots=True)
-class StateDict:
-    """The named tensors of a `torch.save` file."""
+def _add(state: StateDict, name: str, value: Any, table: TensorTable, first: dict[int, str]) -> None:
+    """Add one named value to `state`.
 
-    metas: dict[str, PayloadMeta] = field(default_factory=dict)
-    """The tensors by name. `same_as` marks further names of one object. Parts of a sparse tensor are named `NAME#INDEX`."""
-    records: dict[str, Record] = field(default_factory=dict)
-    """The records by full name."""
-    encoded: dict[str, EncodedValue] = field(default_factory=dict)
-    """The sparse tensors by name."""
-    unread: dict[str, str] = field(default_factory=dict)
-    """The reason for each value that is not read, by name."""
-    pickled: set[str] = field(default_factory=set)
-    """The members already read as a single pickled tensor."""
-
-    def add(self, name: str, value: Any, table: TensorTable, first: dict[int, str]) -> None:
-        """Add one named value.
-
-        Args:
-            first: the first name of each added tensor, by its `id`.
-        """
-        match value:
-            case StridedTensor():
-                meta = table.meta(value)
-                meta.same_as = first.get(id(value))
-                first.setdefault(id(value), name)
-                self.metas[name] = meta
-            case SparseTensor():
-                parts = {f"{name}#{index}": part for index, part in enumerate(value.parts)}
-                self.metas.update((key, table.meta(part)) for key, part in parts.items())
-                self.encoded[name] = EncodedValue(SPARSE_CODEC, _sparse_tree(value), list(parts))
-            case UnknownGlobal(kind):
-                self.unread[name] = f"a pickle of {kind}, which is not read because reading it would run code"
-            case _:
-                self.unread[name] = f"a pickled {type(value).__name__}, not a tensor"
+    Args:
+        first: the first name of each added tensor, by its `id`.
+    """
+    match value:
+        case StridedTensor():
+            meta = table.meta(value)
+            meta.same_as = first.get(id(value))
+            first.setdefault(id(value), name)
+            state.metas[name] = meta
+        case SparseTensor():
+            parts = {f"{name}#{index}": part for index, part in enumerate(value.parts)}
+            state.metas.update((key, table.meta(part)) for key, part in parts.items())
+            state.encoded[name] = EncodedValue(SPARSE_CODEC, _sparse_tree(value), list(parts))
+        case UnknownGlobal(kind):
+            state.unread[name] = f"a pickle of {kind}, which is not read because reading it would run code"
+        case _:
+            state.unread[name] = f"a pickled {type(value).__name__}, not a tensor"
 
 
 def _sparse_tree(tensor: SparseTensor) -> dict[str, Any]:
@@ -227,7 +206,7 @@ def read_state_dict(
     first: dict[int, str] = {}
     for name, value in saved.value.items():
         try:
-            state.add(name, value, table, first)
+            _add(state, name, value, table, first)
         except Exception as error:
             locate(error, name)
             raise
@@ -244,7 +223,7 @@ def read_tensor(
     """
     saved = TorchSave(reader, foreign=True)
     table = TensorTable(saved, folder, stem, copied=copied)
-    state.add(name, saved.value, table, {})
+    _add(state, name, saved.value, table, {})
     state.records.update(table.records)
 
 

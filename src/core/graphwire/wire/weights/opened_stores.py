@@ -18,11 +18,10 @@ from graphwire.wire.archive import FileSource, RecordCache
 from graphwire.wire.remote import RemoteFile, RemoteSource, UniversalPath, located
 from graphwire.wire.weights.boxes import is_dense, tiles
 from graphwire.wire.weights.folder import Folder
-from graphwire.wire.weights.reference_table import used_files
+from graphwire.wire.weights.reference_table import RANK_REMEDY, used_files
 from graphwire.wire.weights.remote_folder import RemoteFolder
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
-RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
 _CHANGED = "Restore the files, or pass weights= to use others on purpose"
 
 

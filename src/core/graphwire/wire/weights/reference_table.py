@@ -12,6 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from graphwire.errors import ArchiveError, Problem, WeightsError
+from graphwire.lazy import pattern
 from graphwire.schema import (
     ITEM_SIZES,
     MAX_DIMENSIONS,
@@ -23,15 +24,16 @@ from graphwire.schema import (
 )
 from graphwire.wire import WEIGHTS, decode_json_record
 from graphwire.wire.weights.boxes import is_dense, row_major
-from graphwire.wire.weights.folder import location_problem
+from graphwire.wire.weights.locations import location_problem
 
 REFERENCES = f"{WEIGHTS}references.json"
 """The archive's record with the references."""
 _MOST_BYTES = 1 << 62
 _TABLES = msgspec.json.Decoder(WeightReferences)
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_DIGEST = pattern(r"[0-9a-f]{64}", re.ASCII)
+RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
 _A_RANK = "Pass an integer, such as torch.distributed.get_rank()"
-_KIND = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_KIND = pattern(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 def write_references(references: WeightReferences) -> bytes:

@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 from graphwire.errors import ArchiveError, MissingRecordError, RemoteError
 from graphwire.wire import DEFAULT_ATTEMPTS, Attempts, Closing
 from graphwire.wire.remote import RemoteFile, RemoteSource, RemoteWrite, open_remote
-from graphwire.wire.weights.folder import check_location
+from graphwire.wire.weights.locations import check_location
 
 
 class RemoteFolder(Closing):

@@ -1,0 +1,127 @@
+"""What is imported is what is used: commands start fast, and a first load does not wait for torch's compiler.
+
+Counts, not times. A count may grow with a module that a command uses; a larger step means that something is imported for nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphwire
+
+CORE = Path(graphwire.__file__).parent
+COMPILER = {"torch._dynamo", "torch._inductor", "torch.onnx", "networkx"}
+SYMBOLS = {"sympy", "torch.fx.experimental.symbolic_shapes"}
+SLOW = {"concurrent.futures", "ctypes", "difflib", "hashlib", "logging", "shutil"}
+"""Modules of the standard library that take milliseconds, and that few files need."""
+
+
+class Small(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+        self.register_buffer("scale", torch.full((3,), 2.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.linear(x) * self.scale, -1)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("imports") / "small.pt2"
+    graphwire.save(torch.export.export(Small().eval(), (torch.ones(2, 4),)), path)
+    return path
+
+
+def imported_by(code: str, *arguments: str | Path) -> set[str]:
+    """The modules that a new process has imported after `code`."""
+    told = "import sys; print('\\n', *sys.modules)"
+    command = [sys.executable, "-c", f"{code}\n{told}", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0] in ("graphwire", "graphwire_plugins")}
+
+
+def command(*words: str | Path) -> set[str]:
+    return imported_by("import sys; from graphwire.cli import main; main(sys.argv[1:])", *words)
+
+
+def test_the_package_imports_nothing_until_a_name_is_used() -> None:
+    assert ours(imported_by("import graphwire")) == {"graphwire"}
+
+
+def test_the_version_needs_the_command_line_alone() -> None:
+    modules = command("--version")
+    assert {name for name in ours(modules) if name.count(".") > 1} <= {
+        "graphwire.cli.commands",
+        "graphwire.cli.terminal",
+        "graphwire.cli.terminal.option_names",
+        "graphwire.cli.terminal.output",
+        "graphwire.cli.terminal.sections",
+    }
+    assert not modules & {"pluggy", "msgspec", "dataclasses", "inspect", "pathlib", *SLOW}
+
+
+@pytest.mark.parametrize(
+    ("name", "slow", "most"), [("inspect", SLOW, 170), ("verify", {"difflib", "shutil"}, 180)]
+)
+def test_a_command_imports_what_it_uses(file: Path, name: str, slow: set[str], most: int) -> None:
+    modules = command(name, file)
+    assert not modules & {"torch", "numpy", *SYMBOLS, *slow}
+    for unused in ("evolve.early_steps.", "evolve.steps.", "wire.torch_files.pickle", "analysis.canonical."):
+        assert not {each for each in modules if each.startswith(f"graphwire.{unused}")}
+    assert len(ours(modules)) <= most
+
+
+def test_a_program_of_static_shapes_needs_no_symbols_and_no_compiler(file: Path) -> None:
+    code = """
+import copy, sys, torch, graphwire
+program = graphwire.load(sys.argv[1])
+program.graph_module(*program.state_dict.values(), torch.ones(2, 4))
+graphwire.dumps(program)
+graphwire.bind(program, dict(program.state_dict))
+copy.deepcopy(program.graph_module)
+"""
+    assert not imported_by(code, file) & (COMPILER | SYMBOLS)
+
+
+def test_a_loaded_program_of_dynamic_shapes_imports_what_torchs_environment_imports(tmp_path: Path) -> None:
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(Small().eval(), (torch.ones(2, 4),), dynamic_shapes=({0: batch},))
+    graphwire.save(program, tmp_path / "dynamic.pt2")
+    modules = imported_by("import sys, graphwire; graphwire.load(sys.argv[1])", tmp_path / "dynamic.pt2")
+    # `torch.fx.experimental.validator` imports the compiler. Looking for the user's frame would import the rest.
+    assert not modules & {"torch.export._trace", "torch._inductor.sizevars", "networkx"}
+
+
+DOORS = sorted(path for path in CORE.rglob("__init__.py") if "door(" in path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", DOORS, ids=lambda path: ".".join(path.parent.relative_to(CORE).parts))
+def test_a_door_leads_where_its_imports_for_type_checkers_do(path: Path) -> None:
+    package = ".".join(("graphwire", *path.parent.relative_to(CORE).parts))
+    (branch,) = [node for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.If)]
+    declared = {
+        alias.name: each.module
+        for each in branch.body
+        if isinstance(each, ast.ImportFrom)
+        for alias in each.names
+    }
+    (table,) = [node for node in ast.walk(branch) if isinstance(node, ast.Dict)]
+    imported = {
+        name: package + module if module.startswith(".") else module
+        for module, names in ast.literal_eval(table).items()
+        for name in names.split()
+    }
+    assert imported == declared
+    modules = {each.stem for each in path.parent.iterdir()}
+    assert not modules & imported.keys(), "a module would hide the name"
