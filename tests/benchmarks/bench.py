@@ -33,6 +33,7 @@ SETS = {
     "weights": "sets.weights",
     "scaling": "sets.scaling",
     "beside": "sets.comparisons",
+    "starts": "sets.starts",
 }
 """The sets of measurements: the module of each has a function `measure` that gets a `Bench` and yields rows."""
 PROGRAMS = (

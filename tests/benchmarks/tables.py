@@ -28,6 +28,8 @@ LARGE = {
     "scaling/unbind-16000": "`unbind` of 16,000",
 }
 """The programs of the first table."""
+STARTS = ("a bare Python", "`import torch`")
+"""The processes that the others after them are compared with."""
 FORMATS = {"json": "JSON", "msgpack": "msgpack", "cbor": "CBOR"}
 
 
@@ -156,6 +158,18 @@ def steps(numbers: Numbers) -> Table:
     return Table("steps", ("", "step", "processor ms"), rows)
 
 
+def starts(numbers: Numbers) -> Table:
+    """Whole processes, in seconds of processor time; the ratio is to what the group begins with."""
+    rows = []
+    first: float | None = None
+    for case in numbers.cases("starts/"):
+        seconds = numbers.median(f"starts/{case}", "process", "cpu s")
+        if case in STARTS:
+            first = seconds
+        rows.append((case, _seconds(seconds), _ratio(seconds, first)))
+    return Table("processes", ("process", "seconds", "ratio"), rows)
+
+
 def environment(numbers: Numbers) -> Table:
     """The machine and the versions."""
     machine = numbers.machine
@@ -177,6 +191,7 @@ TABLES: dict[str, Callable[[Numbers], Table]] = {
     "memory": memory,
     "steps": steps,
     "beside": beside,
+    "starts": starts,
     "environment": environment,
 }
 """Every table, by the name that its marker in docs/performance.md has."""
