@@ -1,6 +1,6 @@
 """Whole processes: how long a person waits for a command, for a first load, and for a first result.
 
-Each sample is a fresh Python process with warm page cache, measured by the processor time of that process. Contestants take turns.
+Each sample is a fresh Python process with warm page cache, measured by its processor time. Contestants take turns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ def measure(bench: Bench) -> Iterator[Row]:
         for name, code in _PROCESSES.items()
     }
     times = interleaved(
-        steps, turns=bench.turns, done=lambda step: bench.done(f"starts: {step}"), shuffled=True, collect=False
+        steps,
+        turns=bench.turns,
+        done=lambda step: bench.done(f"starts: {step}"),
+        shuffled=True,
+        collect=False,
     )
     for name, each in times.items():
         yield from each.rows(f"starts/{name}", "process")
