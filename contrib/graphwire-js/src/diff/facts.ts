@@ -7,7 +7,7 @@ import type { Argument, Graph, PayloadMeta, Program, RangeConstraint, SymInt, Te
 import { targetOf } from "../summary.js";
 import type { Tree } from "../trees.js";
 import { parseTreespec, splitVersion, type TreeSpec } from "../treespecs.js";
-import { compactJson, documentTree, sparseTree } from "./plain.js";
+import { argumentText, compactJson, sparseTree } from "./plain.js";
 
 /** The facts about one entry: text by the name of the fact. */
 export type Facts = Map<string, string>;
@@ -96,7 +96,7 @@ function isContiguous({ sizes, strides }: TensorMeta): boolean {
 function argumentFacts(graph: Graph, argument: Argument, labels: Labels): Facts {
   const name = valueName(argument);
   if (name !== null) return valueFacts(graph, name, labels);
-  return new Map([["kind", "literal"], ["value", compactJson(documentTree(argument.value))]]);
+  return new Map([["kind", "literal"], ["value", argumentText(argument)]]);
 }
 
 // ------------------------------------------------------------------------------------------------------------ sections

@@ -1,6 +1,6 @@
 /** Values of a document as plain trees again, and as the text that a diff shows. */
 
-import { LAYOUT, MEMORY_FORMAT, SCALAR_TYPE } from "../enumerations.js";
+import { dtypeName, SCALAR_TYPE, type ScalarType } from "../enumerations.js";
 import { jsonText } from "../canonical/arguments.js";
 import type { Argument, TensorMeta } from "../schema.js";
 import { floatLiteral } from "../summary.js";
@@ -50,33 +50,49 @@ export function compactJson(tree: Tree): string {
 
 const MAX_TEXT = 120;
 
-/** Returns an argument as readable text: names of values, literals as JSON. */
+/** Returns an argument as readable text: names of values, literals as Python writes them, except that text has no quotes. */
 export function argumentText(argument: Argument): string {
   if (argument.arm === "as_graph") return `graph ${argument.value.name}`;
-  const text = treeText(documentTree(numbered(argument)));
+  const text = treeText(documentTree(argument));
   const characters = Array.from(text);
   return characters.length <= MAX_TEXT ? text : `${characters.slice(0, MAX_TEXT).join("")}…`;
 }
 
-/** Returns the content of an argument, with the number of an enumeration's member in place of its name. */
-function numbered(argument: Argument): unknown {
-  switch (argument.arm) {
-    case "as_scalar_type":
-      return SCALAR_TYPE.numberOf(argument.value);
-    case "as_layout":
-      return LAYOUT.numberOf(argument.value);
-    case "as_memory_format":
-      return MEMORY_FORMAT.numberOf(argument.value);
-    default:
-      return argument.value;
-  }
-}
-
 function treeText(tree: Tree): string {
   if (typeof tree === "string") return tree;
+  if (typeof tree === "boolean") return tree ? "True" : "False";
   if (Array.isArray(tree)) return `[${(tree as readonly Tree[]).map(treeText).join(", ")}]`;
   if (!(tree instanceof Map)) return jsonText(tree);
   const known = Array.from(tree as ReadonlyMap<string, Tree>).filter(([, value]) => value !== null);
-  const name = known.find(([key]) => key === "name") ?? (known.length === 1 ? known[0] : undefined);
-  return name === undefined ? `{${known.map(([key, value]) => `${key}: ${treeText(value)}`).join(", ")}}` : treeText(name[1]);
+  const [key, held] = known[0] ?? ["", null];
+  const arm = known.length === 1 ? ARMS.get(key) : undefined;
+  if (arm !== undefined) return arm(held);
+  const name = known.find(([each]) => each === "name") ?? (known.length === 1 ? known[0] : undefined);
+  return name === undefined ? `{${known.map(([each, value]) => `${each}: ${treeText(value)}`).join(", ")}}` : treeText(name[1]);
 }
+
+const NOT_FINITE: ReadonlyMap<Tree, string> = new Map([
+  ["Infinity", "inf"],
+  ["-Infinity", "-inf"],
+  ["NaN", "nan"],
+]);
+
+function floatText(tree: Tree): string {
+  return Array.isArray(tree) ? `[${(tree as readonly Tree[]).map(floatText).join(", ")}]` : (NOT_FINITE.get(tree) ?? treeText(tree));
+}
+
+function called(name: string, part: (tree: Tree) => string): (tree: Tree) => string {
+  return (tree) => `${name}(${Array.from((tree as ReadonlyMap<string, Tree>).values(), part).join(", ")})`;
+}
+
+/** The text of arms whose values are not their own text. */
+const ARMS: ReadonlyMap<string, (tree: Tree) => string> = new Map([
+  ["as_none", () => "None"],
+  ["as_float", floatText],
+  ["as_floats", floatText],
+  ["as_float_lists", floatText],
+  ["as_scalar_type", (tree) => dtypeName({ dtype: tree as ScalarType, dtype_name: null })],
+  ["as_complex", called("complex", floatText)],
+  ["as_range", called("range", treeText)],
+  ["as_slice", called("slice", treeText)],
+]);

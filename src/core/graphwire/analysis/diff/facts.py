@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from graphwire.analysis import canonical
+from graphwire.analysis.diff.argument_text import argument_text
 from graphwire.analysis.validation import number_text
 from graphwire.errors import GraphwireError
 from graphwire.schema import (
@@ -150,7 +151,7 @@ def _argument_facts(graph: Graph, argument: Argument, labels: Labels) -> Facts:
     name = value_name(argument)
     if name is not None:
         return value_facts(graph, name, labels)
-    return {"kind": "literal", "value": _plain(argument)}
+    return {"kind": "literal", "value": argument_text(argument)}
 
 
 def _plain(record: Any) -> str:

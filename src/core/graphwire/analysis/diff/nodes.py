@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from graphwire.analysis.canonical import Effect, References, Step, argument_content, content_bytes, steps_of
+from graphwire.analysis.diff.argument_text import argument_text
 from graphwire.analysis.diff.facts import Facts, Labels, value_facts
 from graphwire.analysis.diff.matching import increasing_run, match
-from graphwire.schema import Argument, Graph, GraphArgument, Node, arm_of, named_subgraphs_in, names_in
+from graphwire.schema import Argument, Graph, GraphArgument, Node, named_subgraphs_in, names_in
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -214,29 +215,6 @@ def _argument_bytes(argument: Argument, names: Mapping[str, str] | None) -> byte
         # A value that side B lacks must differ from all names on side B.
         place[-1] = name if names is None else names.get(name, f"\0{name}")
     return content_bytes(content)
-
-
-_MAX_TEXT = 120
-
-
-def argument_text(argument: Argument) -> str:
-    """Return an argument as readable text: names of values, literals as JSON."""
-    arm = arm_of(argument)
-    if arm == "as_graph":
-        return f"graph {argument.as_graph.name}" if argument.as_graph is not None else ""
-    text = _text(msgspec.to_builtins(getattr(argument, arm))) if arm else ""
-    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
-
-
-def _text(tree: Any) -> str:
-    if isinstance(tree, dict):
-        known = {key: value for key, value in tree.items() if value is not None}
-        if "name" in known or len(known) == 1:
-            return _text(known.get("name", next(iter(known.values()))))
-        return f"{{{', '.join(f'{key}: {_text(value)}' for key, value in known.items())}}}"
-    if isinstance(tree, list):
-        return f"[{', '.join(map(_text, tree))}]"
-    return tree if isinstance(tree, str) else json.dumps(tree)
 
 
 def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) -> Iterator[NodeChange]:
