@@ -15,9 +15,11 @@ from torch import nn
 from torch.export import Dim
 
 import graphwire
+from graphwire.analysis.diff.argument_text import argument_text
 from graphwire.analysis.diff.nodes import module_path
 from graphwire.analysis.diff.program_diff import Diff, diff
 from graphwire.analysis.diff.text import diff_lines
+from graphwire.schema import Argument, ComplexValue, Layout, RangeValue, ScalarType, SequenceValue, SliceValue
 from graphwire.schema.graph import Node
 
 
@@ -269,3 +271,29 @@ def test_a_difference_to_an_older_file_counts_beside_what_the_file_cannot_hold()
     assert "dialect TRAINING" in [change.name for change in found.not_held]
     assert "Not held by schema 5.3 (torch 2.4)" in str(found)
     assert str(found).index("Nodes:") < str(found).index("Not held")
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        (Argument(as_none=True), "None"),
+        (Argument(as_bool=True), "True"),
+        (Argument(as_int=1 << 20000), "a number of 20001 bits"),
+        (Argument(as_float="-Infinity"), "-inf"),
+        (Argument(as_floats=[1e-05, "NaN"]), "[1e-05, nan]"),
+        (Argument(as_complex=ComplexValue(0.5, "Infinity")), "complex(0.5, inf)"),
+        (Argument(as_range=RangeValue(0, 9, 2)), "range(0, 9, 2)"),
+        (
+            Argument(as_slice=SliceValue(Argument(as_none=True), Argument(as_int=2), Argument(as_none=True))),
+            "slice(None, 2, None)",
+        ),
+        (Argument(as_scalar_type=ScalarType.FLOAT), "float32"),
+        (Argument(as_layout=Layout.SparseCoo), "SparseCoo"),
+        (
+            Argument(as_sequence=SequenceValue("list", [Argument(as_none=True), Argument(as_float="NaN")])),
+            "[None, nan]",
+        ),
+    ],
+)
+def test_literals_are_shown_as_python_writes_them(argument: Argument, text: str) -> None:
+    assert argument_text(argument) == text

@@ -81,6 +81,17 @@ function floatText(tree: Tree): string {
   return Array.isArray(tree) ? `[${(tree as readonly Tree[]).map(floatText).join(", ")}]` : (NOT_FINITE.get(tree) ?? treeText(tree));
 }
 
+function sequenceText(tree: Tree): string {
+  const fields = tree as ReadonlyMap<string, Tree>;
+  const items = (fields.get("items") as readonly Tree[]).map(treeText);
+  return fields.get("kind") === "list" ? `[${items.join(", ")}]` : `(${items.join(", ")}${items.length === 1 ? "," : ""})`;
+}
+
+function mappingText(tree: Tree): string {
+  const pairs = (tree as readonly ReadonlyMap<string, Tree>[]).map((entry) => `${treeText(entry.get("key") ?? null)}: ${treeText(entry.get("value") ?? null)}`);
+  return `{${pairs.join(", ")}}`;
+}
+
 function called(name: string, part: (tree: Tree) => string): (tree: Tree) => string {
   return (tree) => `${name}(${Array.from((tree as ReadonlyMap<string, Tree>).values(), part).join(", ")})`;
 }
@@ -95,4 +106,6 @@ const ARMS: ReadonlyMap<string, (tree: Tree) => string> = new Map([
   ["as_complex", called("complex", floatText)],
   ["as_range", called("range", treeText)],
   ["as_slice", called("slice", treeText)],
+  ["as_sequence", sequenceText],
+  ["as_mapping", mappingText],
 ]);

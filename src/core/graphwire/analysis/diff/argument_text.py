@@ -54,6 +54,18 @@ def _float(value: Any) -> str:
     return _NOT_FINITE[value] if isinstance(value, str) and value in _NOT_FINITE else _text(value)
 
 
+def _sequence(value: Any) -> str:
+    items = [_text(item) for item in value["items"]]
+    if value["kind"] == "list":
+        return f"[{', '.join(items)}]"
+    return f"({', '.join(items)}{',' * (len(items) == 1)})"
+
+
+def _mapping(entries: Any) -> str:
+    pairs = (f"{_text(entry['key'])}: {_text(entry['value'])}" for entry in entries)
+    return f"{{{', '.join(pairs)}}}"
+
+
 def _called(name: str, parts: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: f"{name}({', '.join(parts(part) for part in value.values())})"
 
@@ -69,5 +81,7 @@ _ARMS: Final[dict[str, Callable[[Any], str]]] = {
     "as_complex": _called("complex", _float),
     "as_range": _called("range", _text),
     "as_slice": _called("slice", _text),
+    "as_sequence": _sequence,
+    "as_mapping": _mapping,
 }
 """The text of arms whose values are not their own text, by the arm of a document."""

@@ -290,7 +290,7 @@ def _read_elements(
             if name != unused or name in scope.record.value_metadata:
                 _read_element(scope, node, key, name, value, metadata)
             else:  # an edited graph may use a value of this name
-                last = next(reversed(scope.graph.nodes))
+                last = next(iter(reversed(scope.graph.nodes)))  # torch 2.8: no iterator yet
                 scope.values.unread[name] = functools.partial(
                     _read_late, scope, last, _read_element, node, key, name, value, metadata
                 )
@@ -324,7 +324,7 @@ def _read_container(
     noted = scope.noted(place)
     inner = element_arguments(element)
     if noted is None and not must and not _is_read(element, unused):
-        last = next(reversed(scope.graph.nodes))
+        last = next(iter(reversed(scope.graph.nodes)))  # torch 2.8: no iterator yet
         late = functools.partial(
             _read_late, scope, last, _read_container, node, key, element, value, unused, place, metadata, True
         )
