@@ -167,6 +167,32 @@ def test_arguments_are_json_that_tells_kinds_apart(tmp_path: Path) -> None:
     assert split_target("torch.ops.higher_order.cond") == ("higher_order.cond", "")
 
 
+def test_a_file_with_several_programs_has_rows_for_each(tmp_path: Path) -> None:
+    one, two = torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    two[0].load_state_dict(one.state_dict())
+    example = (torch.ones(1, 4),)
+    programs = {"one": torch.export.export(one, example), "two": torch.export.export(two, example)}
+    graphwire.save(programs, tmp_path / "both.pt2")
+    place = tmp_path / "catalogue"
+    for work in (Inspecting(digests=True), Targeting()):
+        read(place, listed(tmp_path / "both.pt2"), work)
+    assert asked(place, "SELECT method, nodes FROM programs ORDER BY ALL") == [("one", 1), ("two", 2)]
+    assert asked(place, "SELECT method, operator FROM nodes ORDER BY ALL") == [
+        ("one", "aten.linear"),
+        ("two", "aten.linear"),
+        ("two", "aten.relu"),
+    ]
+    names = asked(
+        place,
+        "SELECT list_sort(list(method || ' ' || name)) AS same FROM weights GROUP BY digest ORDER BY same",
+    )
+    assert names == [(["one bias", "two 0.bias"],), (["one weight", "two 0.weight"],)]
+    assert asked(place, "SELECT method, fits FROM targets WHERE target = 'torch-2.6' ORDER BY ALL") == [
+        ("one", True),
+        ("two", True),
+    ]
+
+
 def test_every_column_has_a_name_that_sql_takes_as_it_is(catalogue: Path) -> None:
     for table in TABLES.values():
         names = ", ".join(column.name for column in table.columns)

@@ -148,6 +148,26 @@ def test_a_link_stays_a_link(folder: Path, tmp_path: Path) -> None:
     assert link.read_bytes() == before
 
 
+def test_weights_in_other_files_stay_there_and_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models, journal = tmp_path / "models", tmp_path / "journal"
+    models.mkdir()
+    program = torch.export.export(torch.nn.Linear(64, 64), (torch.ones(1, 64),))
+    graphwire.save(program, models / "a.pt2", weights=models / "a.safetensors")
+    before = bytes_below(models)
+    words = ["convert", models, "--format", "msgpack", "--check", "--journal"]
+    assert fleet(*words, journal, "--in-place") == 0
+    assert "bit-equal" in capsys.readouterr().out
+    after = bytes_below(models)
+    assert [name for name in after if after[name] != before.get(name)] == ["a.pt2"]
+    assert fleet("undo", journal) == 0
+    assert bytes_below(models) == before
+    assert fleet(*words, tmp_path / "other", "-o", tmp_path / "new") == 2
+    assert "not below the folder of the new file" in capsys.readouterr().out
+    assert bytes_below(tmp_path / "new") == {}
+
+
 # ------------------------------------------------------------------------------------------------------ what is refused
 
 
