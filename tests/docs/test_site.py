@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from pathlib import Path
+
+import pytest
 
 import graphwire
 from graphwire import hooks, testing
@@ -45,3 +48,10 @@ def test_contract_suites_document_what_to_set() -> None:
                 name,
                 attribute,
             )
+
+
+def test_contract_suites_tell_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "graphwire.testing.strategies", raising=False)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(ModuleNotFoundError, match=r"hypothesis.*pip install 'graphwire\[test\]'"):
+        testing.trees  # noqa: B018

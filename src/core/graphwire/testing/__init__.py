@@ -53,6 +53,10 @@ _MODULES: Final = {
 def __getattr__(name: str) -> Any:
     """Import a public name on first access, so that other modules of the package load without pytest and hypothesis."""
     if name in _MODULES:
-        module = importlib.import_module(f"{__name__}.{_MODULES[name]}")  # noqa: TID251 a module of this package
+        try:
+            module = importlib.import_module(f"{__name__}.{_MODULES[name]}")  # noqa: TID251 a module of this package
+        except ModuleNotFoundError as error:
+            remedy = "Install what the contract suites need: pip install 'graphwire[test]'"
+            raise ModuleNotFoundError(f"{error}. {remedy}", name=error.name) from error
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
