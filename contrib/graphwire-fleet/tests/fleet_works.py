@@ -7,6 +7,8 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,3 +167,21 @@ def until(true: Callable[[], Any]) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+RUN = """
+import sys
+from pathlib import Path
+from fleet_works import Deeds, Kept, Words
+from graphwire.cli.terminal import Output
+from graphwire_fleet.engine import run
+files, kept, log, *ray = sys.argv[1:]
+options = {"workers": 2, "batch_files": 2, "ray": ray[0] if ray else None}
+run(Words(files), Deeds(0.02, log), Kept(Path(kept)), Output(), doing="Trying", **options)
+"""
+
+
+def started_run(*words: str | Path) -> subprocess.Popen[bytes]:
+    """A process that runs `Deeds` on the files of a folder, keeps results in another, and logs to a file."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.Popen([sys.executable, "-c", RUN, *words], env=environment)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -15,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fleet_works import DEEDS, Deeds, Kept, begun, is_alive, ran, until, written
+from fleet_works import DEEDS, Deeds, Kept, begun, is_alive, ran, started_run, until, written
 from graphwire_fleet.engine import FleetError
 
 HANGING = ("hang", "hang in C", "loop")
@@ -76,18 +75,6 @@ def test_a_worker_that_somebody_kills_is_replaced_and_nothing_is_lost_or_there_t
     assert summary.counts.files == 200
 
 
-RUN = """
-import sys
-from pathlib import Path
-from fleet_works import Deeds, Kept, Words
-from graphwire.cli.terminal import Output
-from graphwire_fleet.engine import run
-files, kept, log = sys.argv[1:]
-options = {"workers": 2, "batch_files": 2}
-run(Words(files), Deeds(0.02, log), Kept(Path(kept)), Output(), doing="Trying", **options)
-"""
-
-
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, None)])
 def test_a_killed_run_goes_on_where_it_was_and_leaves_no_process(
     sent: int, code: int | None, tmp_path: Path
@@ -97,7 +84,7 @@ def test_a_killed_run_goes_on_where_it_was_and_leaves_no_process(
         tmp_path / "log",
     )
     (kept := tmp_path / "kept").mkdir()
-    started = subprocess.Popen([sys.executable, "-c", RUN, files, kept, log], env=environment())
+    started = started_run(files, kept, log)
     until(lambda: len(list(kept.glob("*.json"))) > 1)
     os.kill(started.pid, sent)
     assert started.wait(30) in ((code,) if code else (-2, 1, 130))
@@ -158,7 +145,3 @@ def kill_workers(log: Path) -> None:
     until(lambda: len(begun(log)) == 2)
     for worker in begun(log):
         os.kill(worker, signal.SIGKILL)
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}

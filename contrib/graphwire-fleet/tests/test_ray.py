@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fleet_works import Deeds, Kept, begun, ran, until, written
+from fleet_works import Deeds, Kept, begun, is_alive, ran, started_run, until, written
 from graphwire_fleet.engine import FleetError
 
 pytest.importorskip("ray", reason="needs the extra `fleet`: make test-fleet")
@@ -64,6 +64,22 @@ def test_an_actor_that_dies_is_started_again(tmp_path: Path) -> None:
     killing.join()
     assert Counter(kept.names) == Counter([*good])
     assert kept.failures == {}
+
+
+def test_a_killed_run_goes_on_where_it_was_and_leaves_no_process(tmp_path: Path) -> None:
+    good = {f"{number:03}": "well" for number in range(100)}
+    files, log, kept = written(tmp_path / "files", good), tmp_path / "log", tmp_path / "kept"
+    kept.mkdir()
+    started = started_run(files, kept, log, "local")
+    until(lambda: list(kept.glob("*.json")))
+    started.kill()
+    started.wait()
+    workers = begun(log)
+    until(lambda: not any(is_alive(each) for each in workers))
+    again = Kept(kept)
+    assert 32 <= len(again.rows) < 100
+    ran(files, Deeds(), again)
+    assert Counter(Kept(kept).names) == Counter([*good])
 
 
 def test_a_cluster_that_is_not_there_ends_the_run(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ class Progress:
         self._work = 0
         self._total: tuple[int, int] | None = None
         self._is_ended = False
-        threading.Thread(target=self._count, daemon=True).start()
+        self.counting = threading.Thread(target=self._count, daemon=True)
+        """Counts the files."""
+        self.counting.start()
 
     def skip(self, files: int, nbytes: int) -> None:
         """Add files that need not be read."""
