@@ -245,6 +245,22 @@ def test_a_journal_of_another_action_and_a_folder_that_is_none_are_refused(
     assert {**bytes_below(folder), "2.6.0/linear.pt2": before["2.6.0/linear.pt2"]} == before
 
 
+def test_no_name_leads_out_of_the_folder_and_none_takes_the_place_of_another(tmp_path: Path) -> None:
+    source, journal = str(corpus() / "2.6.0/linear.pt2"), tmp_path / "journal"
+    (journal / "entries").mkdir(parents=True)
+    (journal / "journal.json").write_text('{"version": 1}')
+    work = Converting(str(tmp_path / "a/b"), str(journal))
+    for below in ("../bad.pt2", "deep/../../bad.pt2", "/bad.pt2", ""):
+        failure = work(File(source, source, below, 1, "")).failure
+        assert failure is not None
+        assert "leads out" in failure.message
+    assert work(File(source, source, "good.pt2", 1, "")).failure is None
+    failure = work(File("other", source, "good.pt2", 1, "")).failure
+    assert failure is not None
+    assert "is written to" in failure.message
+    assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.pt2")] == ["a/b/good.pt2"]
+
+
 # -------------------------------------------------------------------------------------------------------------- checks
 
 

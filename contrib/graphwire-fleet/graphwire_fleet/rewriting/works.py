@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 import graphwire
 from graphwire.errors import ArchiveError, GraphwireError, GraphwireWarning, OpsetError
+from graphwire.wire.remote import url_of
 from graphwire_fleet.reading import failure_of
 from graphwire_fleet.rewriting.journal import Entry, Journal, beside
 from graphwire_fleet.rewriting.places import Place, RemotePlace, digest_of, place_at
@@ -55,8 +57,7 @@ class Rewriting:
     def destination(self, file: File) -> str:
         """Return the path or URL that the new file goes to. A link to a file in place stays a link."""
         if self.root is None:
-            is_url = "://" in file.source
-            return file.source if is_url else str(Path(file.source).resolve())
+            return file.source if url_of(file.source) else str(Path(file.source).resolve())
         return f"{self.root.rstrip('/')}/{file.below}"
 
     def __call__(self, file: File) -> Result:
@@ -65,6 +66,7 @@ class Rewriting:
         row: Row = {}
         failure = None
         try:
+            self._check_below(file)
             with warnings.catch_warnings():  # What is dropped is in the report.
                 warnings.simplefilter("ignore", GraphwireWarning)
                 row = (
@@ -93,6 +95,15 @@ class Rewriting:
         """Return the place of a destination."""
         return place_at(destination, self.options.get("storage_options"))
 
+    def _check_below(self, file: File) -> None:
+        """Check that a file goes below the root: stores may have names such as `../elsewhere.pt2`."""
+        names = file.below.replace(os.sep, "/").split("/")
+        if self.root is not None and not {"", ".", ".."}.isdisjoint(names):
+            raise ArchiveError(
+                f"the path {file.below!r:.200} leads out of the folder for the new files",
+                remedy="Give the file another name",
+            )
+
     def _planned(self, file: File) -> Row:
         if self.root is None and not self.is_needed(file):
             return {"action": "nothing to do"}
@@ -103,6 +114,11 @@ class Rewriting:
         place = self.place(name)
         found = journal.entry(name)
         if found is not None:
+            if found.file != file.name:
+                raise ArchiveError(
+                    f"{found.file!r:.200} is written to {name!r:.200}",
+                    remedy="Write this one to another folder",
+                )
             state = found.state(place)
             if state == "after":
                 return {"action": "written before", **_facts(found)}
@@ -150,7 +166,7 @@ class Rewriting:
             refers = archive.weights.references is not None
         if not refers:
             return workplace / "new"
-        if isinstance(place, RemotePlace) or "://" in file.source:
+        if isinstance(place, RemotePlace) or url_of(file.source):
             raise ArchiveError(
                 "its weights are in other files, relative to its folder, and a file at a URL is written elsewhere first",
                 remedy="Rewrite it on a machine that has the files",
