@@ -15,7 +15,7 @@
 # make test-triton  install Triton too, and test programs that call kernels of it
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
-# make lint   formatting, lint rules, types, layers, code without a user, documentation links
+# make lint   formatting, lint rules, types, layers, code without a user, documentation links, the site
 # make bench  time, size and memory against torch.export.save/load, safetensors and ONNX, into build/bench.json; half an hour
 # make bench-compare  is this commit slower than BASE? Both are measured in one run, interleaved; fails above 5 % with confidence
 # make docs   check the documentation's links
