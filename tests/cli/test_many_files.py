@@ -137,7 +137,13 @@ def test_limits_are_options(run, folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"), [(["inspekt", "a"], "'inspect'"), (["verify", "a", "--jsn"], "'--json'")]
+    ("words", "meant"),
+    [
+        (["inspekt", "a"], "'inspect'"),
+        (["verify", "a", "--jsn"], "'--json'"),
+        (["help"], "'--help'"),
+        (["diff", "a", "b", "--format", "markdwn"], "'markdown'"),
+    ],
 )
 def test_a_mistyped_word_gets_a_suggestion(words, meant, run):
     done = run(*words)

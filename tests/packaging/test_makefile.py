@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from release.environments import ENVIRONMENTS
+
 ROOT = Path(__file__).resolve().parents[2]
 INNER = {"zoo", "js", "browser"}
 """What other targets make in an environment or with a Node that they have found."""
@@ -19,6 +21,16 @@ def test_help_lists_every_target() -> None:
     (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == set(phony.split()) - INNER
+
+
+def test_each_python_that_the_distribution_names_is_tried() -> None:
+    named = set(re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text("utf-8")))
+    assert named == {environment.python for environment in ENVIRONMENTS}
+    for workflow in ("release.yml", "tests.yml"):
+        path = ROOT / ".github/workflows" / workflow
+        if path.exists():  # not in an sdist
+            tried = set(re.findall(r"\b3\.1\d\b", path.read_text("utf-8")))
+            assert named <= tried
 
 
 def test_workflows_make_targets_that_exist() -> None:

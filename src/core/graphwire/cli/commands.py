@@ -254,7 +254,8 @@ class _Parser(argparse.ArgumentParser):
             known = [option for parser in (self, *self.commands().values()) for option in parser.options()]
         elif "invalid choice: " in message:
             wrong = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
-            known = [*self.commands()]
+            choices = message.partition("(choose from ")[2].rstrip(")").split(",")
+            known = ["--help", *(choice.strip(" '") for choice in choices)]
         found = difflib.get_close_matches(wrong, known, n=1)
         super().error(
             f"{message.partition(' (choose from')[0]}; did you mean {found[0]!r}?" if found else message
