@@ -125,3 +125,26 @@ def test_a_door_leads_where_its_imports_for_type_checkers_do(path: Path) -> None
     assert imported == declared
     modules = {each.stem for each in path.parent.iterdir()}
     assert not modules & imported.keys(), "a module would hide the name"
+
+
+def test_threads_may_use_the_package_first_at_the_same_time(file: Path) -> None:
+    code = """
+import sys, graphwire
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+path, barrier = sys.argv[1], Barrier(8)
+uses = [
+    lambda: graphwire.inspect(path), lambda: graphwire.verify(path), lambda: graphwire.diff(path, path),
+    lambda: graphwire.open(path), lambda: graphwire.plugins(), lambda: graphwire.weights(path),
+    lambda: graphwire.content_hash(path), lambda: graphwire.targets(path),
+]
+
+def use(index):
+    barrier.wait()
+    return uses[index]()
+
+with ThreadPoolExecutor(8) as pool:
+    assert len(list(pool.map(use, range(8)))) == 8
+"""
+    assert "graphwire.analysis.diff.program_diff" in imported_by(code, file)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from graphwire.process.byte_tally import count_bytes, counted_bytes
     from graphwire.process.gc_pause import paused_gc
     from graphwire.process.interrupts import Descriptor, InterruptSafe
+    from graphwire.process.type_analysis import TYPE_ANALYSIS
 else:
     __getattr__ = door(
         __name__,
@@ -17,7 +18,16 @@ else:
             ".byte_tally": "count_bytes counted_bytes",
             ".gc_pause": "paused_gc",
             ".interrupts": "Descriptor InterruptSafe",
+            ".type_analysis": "TYPE_ANALYSIS",
         },
     )
 
-__all__ = ["Descriptor", "InterruptSafe", "count_bytes", "counted_bytes", "one_build_at_a_time", "paused_gc"]
+__all__ = [
+    "TYPE_ANALYSIS",
+    "Descriptor",
+    "InterruptSafe",
+    "count_bytes",
+    "counted_bytes",
+    "one_build_at_a_time",
+    "paused_gc",
+]

@@ -17,6 +17,7 @@ import msgspec
 
 from graphwire.api.conformance.comparison import PARTS, first_difference, shown
 from graphwire.errors import ArchiveError
+from graphwire.process import TYPE_ANALYSIS
 
 INDEX = "index.json"
 """The list of the suite's files."""
@@ -60,8 +61,9 @@ class _Vectors(msgspec.Struct):
     vectors: list[dict[str, Any]]
 
 
-_read_index = msgspec.json.Decoder(_Index).decode
-_read_vectors = msgspec.json.Decoder(_Vectors).decode
+with TYPE_ANALYSIS:
+    _read_index = msgspec.json.Decoder(_Index).decode
+    _read_vectors = msgspec.json.Decoder(_Vectors).decode
 
 
 def suite_cases(folder: Path) -> list[SuiteCase]:

@@ -15,6 +15,7 @@ import msgspec
 
 from graphwire.errors import SchemaError
 from graphwire.lazy import pattern
+from graphwire.process import TYPE_ANALYSIS
 
 EXACT_STACK = "graphwire.nn_module_stack"
 """The metadata key of a module stack that torch's text cannot represent: JSON rows of key, path and type."""
@@ -38,10 +39,11 @@ class SourceRow(msgspec.Struct, frozen=True):
     from_node: list[SourceRow]
 
 
-_MODULES = msgspec.json.Decoder(list[tuple[str, str, str]])
-_FUNCTIONS = msgspec.json.Decoder(list[tuple[str, str]])
-_PARTS = msgspec.json.Decoder(list[str])
-_SOURCES = msgspec.json.Decoder(list[SourceRow] | None)
+with TYPE_ANALYSIS:
+    _MODULES = msgspec.json.Decoder(list[tuple[str, str, str]])
+    _FUNCTIONS = msgspec.json.Decoder(list[tuple[str, str]])
+    _PARTS = msgspec.json.Decoder(list[str])
+    _SOURCES = msgspec.json.Decoder(list[SourceRow] | None)
 
 
 def parse_json(text: str) -> Any:

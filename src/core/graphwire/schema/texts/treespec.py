@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import DecodeError, EncodeError, LimitError, SchemaError, UnknownTypeError
+from graphwire.process import TYPE_ANALYSIS
 
 PROTOCOL = 1
 """The protocol version, the first element of the text."""
@@ -47,7 +48,8 @@ class TreeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 LEAF = TreeSpec(None, None, [])
 """The spec of a leaf."""
 
-_decoder = msgspec.json.Decoder(tuple[int, TreeSpec])
+with TYPE_ANALYSIS:
+    _decoder = msgspec.json.Decoder(tuple[int, TreeSpec])
 
 
 def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:

@@ -7,15 +7,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from graphwire.errors import SchemaError, SchemaVersionError, UnsupportedFeatureError
+from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import FEATURES, SCHEMA_VERSION, Program, TensorMeta
 from graphwire.schema.trees.reading import program_of
 
 Record = TypeVar("Record")
 
-# msgspec analyses a type when it is first read. Threads that do this at the same time crash the process (seen with
-# 0.22). During an import there is one thread, so it is done here, and likewise wherever another type is read.
-msgspec.json.Decoder(Program)
-msgspec.json.Decoder(TensorMeta)
+# Analysed here, once: `msgspec.convert` would do it in any thread.
+with TYPE_ANALYSIS:
+    msgspec.json.Decoder(Program)
+    msgspec.json.Decoder(TensorMeta)
 
 
 def to_tree(record: Any) -> Any:

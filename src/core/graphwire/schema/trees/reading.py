@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import astuple
 
+from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import Graph, GraphModule, Program, TensorMeta
 
 
@@ -38,13 +39,14 @@ class _Protocol(Protocol):
 class ProgramDecoder:
     """Reads programs from JSON or MessagePack bytes.
 
-    Create it while a module is imported, for thread safety; see `schema.trees.conversion`.
+    Create it while a module is imported, and use it in any thread.
     """
 
     def __init__(self, protocol: _Protocol) -> None:
         self._protocol = protocol
-        self._programs = protocol.Decoder(_UnreadProgram)
-        self._metas = protocol.Decoder(list[TensorMeta])
+        with TYPE_ANALYSIS:
+            self._programs = protocol.Decoder(_UnreadProgram)
+            self._metas = protocol.Decoder(list[TensorMeta])
 
     def decode(self, data: bytes) -> Program:
         """Return the program of a document.

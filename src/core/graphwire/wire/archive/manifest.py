@@ -14,6 +14,7 @@ import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
 from graphwire.lazy import hashlib
+from graphwire.process import TYPE_ANALYSIS
 from graphwire.wire import decode_json_record
 from graphwire.wire.archive.reader import REMEDY, ArchiveReader, damaged_record
 
@@ -43,8 +44,9 @@ class Manifest(msgspec.Struct, omit_defaults=True):
         return [*self.sha256, *chain.from_iterable(each.sizes for each in self.together)]
 
 
-_MANIFESTS = msgspec.json.Decoder(Manifest)
-"""Created at import rather than at first use, because of threads; see `schema.trees.conversion`."""
+with TYPE_ANALYSIS:
+    _MANIFESTS = msgspec.json.Decoder(Manifest)
+# Made at import rather than at first use: see `process.type_analysis`.
 
 
 def write_manifest(manifest: Manifest) -> bytes:

@@ -20,6 +20,7 @@ from functools import cached_property
 import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
+from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import PayloadConfig, PayloadMeta
 from graphwire.wire import (
     CONSTANTS,
@@ -44,8 +45,9 @@ PROVIDERS = "data/wire_formats.json"
 names the provider."""
 CONFIG_SUFFIX = "_config.json"
 """The end of each config's member name, in every layout."""
-_CONFIGS = msgspec.json.Decoder(PayloadConfig)
-"""Created at import rather than at first use, because of threads; see `schema.trees.conversion`."""
+with TYPE_ANALYSIS:
+    _CONFIGS = msgspec.json.Decoder(PayloadConfig)
+# Made at import rather than at first use: see `process.type_analysis`.
 
 
 @dataclass(frozen=True, slots=True)

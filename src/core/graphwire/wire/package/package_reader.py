@@ -23,6 +23,7 @@ import msgspec
 
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
 from graphwire.hooks import Registry, Tree, WireFormat, remedy_for_requirements
+from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import PluginRequirement, Program, WeightReferences
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads, decode_json_record
 from graphwire.wire.archive import (
@@ -44,7 +45,8 @@ NO_MANIFEST = Problem(
     "it is missing, though graphwire writes one: exchanged records cannot be detected",
 )
 _OF_TORCH = ".data/serialization_id"
-_PROVIDERS = msgspec.json.Decoder(dict[str, PluginRequirement])
+with TYPE_ANALYSIS:
+    _PROVIDERS = msgspec.json.Decoder(dict[str, PluginRequirement])
 
 
 class Package(Closing):

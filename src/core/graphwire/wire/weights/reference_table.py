@@ -13,6 +13,7 @@ import msgspec
 
 from graphwire.errors import ArchiveError, Problem, WeightsError
 from graphwire.lazy import pattern
+from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import (
     ITEM_SIZES,
     MAX_DIMENSIONS,
@@ -29,7 +30,8 @@ from graphwire.wire.weights.locations import location_problem
 REFERENCES = f"{WEIGHTS}references.json"
 """The archive's record with the references."""
 _MOST_BYTES = 1 << 62
-_TABLES = msgspec.json.Decoder(WeightReferences)
+with TYPE_ANALYSIS:
+    _TABLES = msgspec.json.Decoder(WeightReferences)
 _DIGEST = pattern(r"[0-9a-f]{64}", re.ASCII)
 RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
 _A_RANK = "Pass an integer, such as torch.distributed.get_rank()"
