@@ -386,11 +386,13 @@ def test_a_killed_writer_leaves_whole_parts_and_the_next_one_cleans_up(
             pass
         until, count = time.monotonic() + seconds, len(list(folder.glob("*.pt2")))
         seen = 0
-        while time.monotonic() < until:  # Who asks meanwhile sees whole batches, and all of those before.
-            now = asked(place, "SELECT count(*) FROM every_programs")[0][0]
-            assert (now % count, now >= seen) == (0, True)
-            seen = now
-        writer.send_signal(signal.SIGKILL)
+        try:
+            while time.monotonic() < until:  # Who asks meanwhile sees whole batches, and all of those before.
+                now = asked(place, "SELECT count(*) FROM every_programs")[0][0]
+                assert (now % count, now >= seen) == (0, True)
+                seen = now
+        finally:
+            writer.send_signal(signal.SIGKILL)
     assert asked(place, "SELECT count(DISTINCT file), count(*) FROM programs") in ([(0, 0)], [(count, count)])
     every = asked(place, "SELECT count(*) FROM every_programs")[0][0]
     assert every % count == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,8 +16,8 @@ from graphwire_fleet.tables import FILES
 __all__ = ["Answer", "QueryError", "answer", "ask", "opened"]
 
 ROWS_AT_ONCE = 1_000
-_ATTEMPTS = 5
-"""How often a query begins at most, if a writer removes parts that it is about to read."""
+_ATTEMPTS, _WAIT = 10, 0.05
+"""How often a query begins at most, if a writer removes parts that it is about to read, and seconds between."""
 
 
 class QueryError(GraphwireError):
@@ -159,14 +160,22 @@ def answer(
                 give(ask(connection, sql, values, locked=locked))
                 return
         except QueryError as error:
-            if not left or not isinstance(error.__cause__, duckdb.IOException):
+            if not left or not _lacks_a_part(error):
                 raise
+            time.sleep(_WAIT)
+
+
+def _lacks_a_part(error: QueryError) -> bool:
+    """Whether a file of a catalogue was gone. DuckDB takes the name of one for that of a folder, which it may not list."""
+    kinds = (duckdb.IOException, duckdb.PermissionException)
+    return isinstance(error.__cause__, kinds) and ".parquet" in error.problem
 
 
 def _check_works(
     connection: duckdb.DuckDBPyConnection, schema: str, place: str, works: Sequence[str]
 ) -> None:
-    found = connection.execute(f"SELECT DISTINCT work FROM {schema}.{FILES}").fetchall()
+    with _wrong_query():
+        found = connection.execute(f"SELECT DISTINCT work FROM {schema}.{FILES}").fetchall()
     for work in works:
         if (work,) not in found:
             raise QueryError(
