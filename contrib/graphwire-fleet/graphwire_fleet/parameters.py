@@ -14,7 +14,9 @@ def operator_named(word: str) -> str:
 
 
 def target_facts(word: str) -> Mapping[str, Any]:
-    """Return the name of a target and its release of torch: `2.6` means `torch-2.6`.
+    """Return the name of a target, and its release of torch as a number: 2006 for 2.6, and 0 for a schema that no release reads.
+
+    `2.6` means `torch-2.6`.
 
     Raises:
         SchemaVersionError: there is no such target.
@@ -26,4 +28,6 @@ def target_facts(word: str) -> Mapping[str, Any]:
         target = target_named(f"torch-{word}")
     except SchemaVersionError:
         target = target_named(word)
-    return {"target": target.name, "release": target.release}
+    major, _, minor = target.release.partition(".")
+    release = 1000 * int(major) + int(minor) if major.isdigit() and minor.isdigit() else 0
+    return {"target": target.name, "release": release}

@@ -57,7 +57,7 @@ _UNREADABLE = """
       [concat_ws(': ', nullif(each.node, ''), each.construct) FOR each IN obstacles] AS obstacles, NULL AS failure
     FROM programs LEFT JOIN (FROM targets WHERE target = $target) USING (file, method)
     WHERE readable_from NOT LIKE 'torch-%'
-      OR TRY_CAST(string_split(readable_from[7:], '.') AS INTEGER[]) > string_split($release, '.')::INTEGER[]
+      OR 1000 * split_part(readable_from[7:], '.', 1)::INTEGER + split_part(readable_from[7:], '.', 2)::INTEGER > $release
     UNION ALL
     SELECT file, NULL, NULL, NULL, NULL, failure FROM files WHERE work = 'inspect' AND failure IS NOT NULL
     ORDER BY ALL
