@@ -59,7 +59,10 @@ class Result:
 
 
 class Work(Protocol):
-    """What is done with a file. It is pickled to the workers, so it holds plain values only."""
+    """What is done with a file. It is pickled to the workers, so it holds plain values only.
+
+    It may be called twice for a file, if the first process died before its results arrived; only one result is kept.
+    """
 
     def __call__(self, file: File) -> Result:
         """Do it, and return what came of it. What it raises becomes the failure of the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import graphwire
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fleet_works import until
+from graphwire_fleet.command import ACTIONS
 
 
 def fleet(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -82,6 +84,20 @@ def test_hostile_files_are_rows_beside_the_others_and_count_for_the_exit_code(
     fine = fleet("verify", folder / "good*.pt2", "-o", catalogue)
     assert fine.returncode == 0, fine.stderr
     assert fleet("verify", folder / "nowhere.pt2", folder / "good001.pt2", "-o", catalogue).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words", ["--workers 0", "--batch-files -1", "--timeout nan", "--timeout 0", "--memory 0", "--memory 2X"]
+)
+def test_options_that_make_no_sense_are_refused(words: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parser().parse_args([*words.split(), "x", "-o", str(tmp_path)])
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    ACTIONS["inspect"].add(made)
+    return made
 
 
 def test_a_killed_run_goes_on_and_the_catalogue_is_that_of_one_run(folder: Path, tmp_path: Path) -> None:

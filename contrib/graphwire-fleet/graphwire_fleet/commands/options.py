@@ -13,6 +13,7 @@ from graphwire_fleet.work import File
 
 __all__ = ["add_engine", "add_patterns", "engine_options", "listed"]
 
+_MOST_SECONDS = 10_000_000
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -30,7 +31,7 @@ def add_patterns(parser: argparse.ArgumentParser) -> None:
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the options of the engine: where the work runs, and its bounds."""
     parser.add_argument(
-        "--workers", metavar="N", type=int, help="how many files are read at once; one a CPU by default"
+        "--workers", metavar="N", type=_count, help="how many files are read at once; one a CPU by default"
     )
     parser.add_argument(
         "--ray",
@@ -40,7 +41,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=float,
+        type=_seconds,
         default=120.0,
         help="the time for a file, and a second more for each 4 MiB of it (default: 120)",
     )
@@ -51,7 +52,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         help="the memory for reading a file, such as 2G; by default the machine's, divided by the workers",
     )
     parser.add_argument(
-        "--batch-files", metavar="N", type=int, default=64, help="the most files of a batch (default: 64)"
+        "--batch-files", metavar="N", type=_count, default=64, help="the most files of a batch (default: 64)"
     )
     parser.add_argument(
         "--batch-bytes",
@@ -114,8 +115,24 @@ class Listing:
         self._output.failure(error, name)
 
 
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds
+
+
 def _size(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12})([kmgt]?)(?:i?b)?", text.lower())
-    if match is None:
+    if match is None or not int(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as 512M or 4G")
     return int(match[1]) * _UNITS[match[2]]
