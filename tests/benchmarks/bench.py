@@ -34,6 +34,8 @@ SETS = {
     "scaling": "sets.scaling",
     "beside": "sets.comparisons",
     "starts": "sets.starts",
+    "large": "sets.large",
+    "compiled": "sets.compiled",
 }
 """The sets of measurements: the module of each has a function `measure` that gets a `Bench` and yields rows."""
 PROGRAMS = (

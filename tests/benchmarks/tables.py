@@ -26,6 +26,8 @@ LARGE = {
     "programs/convnet": "convnet",
     "scaling/unbind-1600": "`unbind` of 1,600",
     "scaling/unbind-16000": "`unbind` of 16,000",
+    "compiled/decomposed": "decoder, 12 layers, decomposed to core operators",
+    "compiled/joint": "decoder, 12 layers, forward and backward",
 }
 """The programs of the first table."""
 STARTS = ("a bare Python", "`import torch`")
@@ -170,6 +172,28 @@ def starts(numbers: Numbers) -> Table:
     return Table("processes", ("process", "seconds", "ratio"), rows)
 
 
+def many_nodes(numbers: Numbers) -> Table:
+    """What each command takes on a program of many nodes."""
+    return _large(numbers, lambda case: case.endswith("nodes"))
+
+
+def many_weights(numbers: Numbers) -> Table:
+    """What each command takes on weights of many times the memory."""
+    return _large(numbers, lambda case: "GiB" in case)
+
+
+def _large(numbers: Numbers, chosen: Callable[[str], bool]) -> Table:
+    rows = []
+    for case in filter(chosen, numbers.cases("large/")):
+        name = f"large/{case}"
+        for index, action in enumerate(numbers.metrics(name, "cpu s")):
+            memory = _mebibytes(numbers.median(name, f"{action}, memory", "B"))
+            rows.append(
+                ("" if index else case, action, _seconds(numbers.median(name, action, "cpu s")), memory)
+            )
+    return Table("large programs", ("", "action", "seconds", "memory, MiB"), rows)
+
+
 def environment(numbers: Numbers) -> Table:
     """The machine and the versions."""
     machine = numbers.machine
@@ -192,6 +216,8 @@ TABLES: dict[str, Callable[[Numbers], Table]] = {
     "steps": steps,
     "beside": beside,
     "starts": starts,
+    "many nodes": many_nodes,
+    "many weights": many_weights,
     "environment": environment,
 }
 """Every table, by the name that its marker in docs/performance.md has."""
