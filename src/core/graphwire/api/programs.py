@@ -32,7 +32,6 @@ from graphwire.api.argument_checks import (
     programs_by_name,
 )
 from graphwire.api.error_boundary import Boundary, reading, writing
-from graphwire.api.files import PathOrFile
 from graphwire.api.opsets import at_installed_opsets, program_after_plan
 from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, options_of
 from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped, without
@@ -74,6 +73,8 @@ from graphwire.wire.weights import ExternalRecord, OpenedStores, WeightRecord, f
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
+
+    from graphwire.api.files import PathOrFile
 
 
 DEFAULT_METHOD = "model"

@@ -7,12 +7,16 @@ A target is a release of torch (`torch-2.6`), the installed one (`torch`), or a 
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.documents import COMPACT_5_3, DRAFT, RELEASES, Record, Version, first_release
-from graphwire.evolve.targets.chain import Descent, obstacles_to
-from graphwire.lazy import pattern
+from graphwire.lazy import later, pattern
+
+if TYPE_CHECKING:
+    from graphwire.evolve.targets import chain
+else:
+    chain = later("graphwire.evolve.targets.chain")
 
 
 class Target(NamedTuple):
@@ -117,12 +121,12 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
     """
     if isinstance(target, str):
         target = target_named(target)
-    return obstacles_to(tree, target.version, target.release)[1]
+    return chain.obstacles_to(tree, target.version, target.release)[1]
 
 
 def obstacles_by_target(tree: Record) -> dict[str, list[Obstacle]]:
     """Return the result of `supports` for every target, by name."""
-    descent, found = Descent(tree), {}
+    descent, found = chain.Descent(tree), {}
     for name, target in sorted(TARGETS.items(), key=lambda row: row[1].version, reverse=True):
         found[name] = descent.to(target.version, target.release)[1]
         descent.forget_above(target.version)  # what a large program has in all versions takes gigabytes
