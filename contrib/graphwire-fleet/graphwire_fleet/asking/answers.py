@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
@@ -24,12 +25,15 @@ class QueryError(GraphwireError):
     """A query is wrong, or does what queries must not."""
 
 
-class Answer(NamedTuple):
+@dataclass(slots=True)
+class Answer:
     """A query that may run: for its rows, or for batches of Arrow."""
 
     connection: duckdb.DuckDBPyConnection
     sql: str
     values: Mapping[str, Any]
+    passed_on: bool = False
+    """Whether somebody has rows of it already, so that asking again would give them twice."""
 
     def rows(self) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
         """Run the query, and return its columns and its rows.
@@ -45,6 +49,7 @@ class Answer(NamedTuple):
     def _fetched(self) -> Iterator[tuple[Any, ...]]:
         with _wrong_query():
             while chunk := self.connection.fetchmany(ROWS_AT_ONCE):
+                self.passed_on = True
                 yield from chunk
 
     def batches(self) -> Any:
@@ -153,14 +158,16 @@ def answer(
         As `opened`.
     """
     for left in reversed(range(_ATTEMPTS)):
+        asked = None
         try:
             with opened(places, storage_options, locked=locked) as connection:
                 for schema, place in places.items():
                     _check_works(connection, schema, place, works)
-                give(ask(connection, sql, values, locked=locked))
+                asked = ask(connection, sql, values, locked=locked)
+                give(asked)
                 return
         except QueryError as error:
-            if not left or not _lacks_a_part(error):
+            if not left or not _lacks_a_part(error) or (asked is not None and asked.passed_on):
                 raise
             time.sleep(_WAIT)
 
