@@ -139,8 +139,10 @@ _WHERE_CLIENTS_STATE_IT = {
 }
 
 
-@pytest.mark.parametrize("client", _WHERE_CLIENTS_STATE_IT)
-@pytest.mark.parametrize("is_cause", [False, True])
+@pytest.mark.parametrize(
+    ("client", "is_cause"),
+    [*((client, False) for client in _WHERE_CLIENTS_STATE_IT), ("azure", True), ("httpx", True)],
+)
 @pytest.mark.parametrize(
     ("status", "kind", "calls"),
     [

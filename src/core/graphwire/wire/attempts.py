@@ -97,15 +97,17 @@ def _may_pass(error: Exception) -> bool:
 
 def _status_of(error: BaseException) -> int | None:
     """Return the HTTP status that an error of any client has, or the error that it was raised from."""
+    names: tuple[str, ...] = ("status", "status_code", "code")
     for _ in range(_CAUSES):
         for holder in (error, getattr(error, "response", None)):
-            for name in ("status", "status_code", "code"):
+            for name in names:
                 status = getattr(holder, name, None)
                 if isinstance(status, int) and 400 <= status < 600:
                     return int(status)
         if error.__cause__ is None:
             break
         error = error.__cause__
+        names = ("status", "status_code")  # aiohttp's parser has a `code` for answers that end early
     return None
 
 
