@@ -32,13 +32,15 @@ from graphwire.errors import (
     locate,
 )
 from graphwire.hooks import Registry, registry_or_installed
-from graphwire.lazy import pattern
+from graphwire.lazy import later, pattern
 from graphwire.schema import Program
 from graphwire.wire.archive import file_name
 from graphwire.wire.remote import url_of
 
 if TYPE_CHECKING:
     import logging
+else:
+    logging = later("logging")  # which waits where another thread has only begun to import it
 
 
 class _Log:
@@ -49,7 +51,7 @@ class _Log:
 
     def is_on(self) -> bool:
         """Return whether somebody wants to read what is logged."""
-        return "logging" in sys.modules and self._logger.isEnabledFor(sys.modules["logging"].INFO)
+        return "logging" in sys.modules and self._logger.isEnabledFor(logging.INFO)
 
     def info(self, text: str, *values: object) -> None:
         """Log `text % values`."""
@@ -58,9 +60,8 @@ class _Log:
 
     @functools.cached_property
     def _logger(self) -> logging.Logger:
-        module: Any = sys.modules["logging"]
-        logger: logging.Logger = module.getLogger("graphwire")
-        logger.addHandler(module.NullHandler())
+        logger = logging.getLogger("graphwire")
+        logger.addHandler(logging.NullHandler())
         return logger
 
 
