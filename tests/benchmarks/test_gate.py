@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nightly import IS_NIGHTLY
 
 sys.path.append(str(Path(__file__).parent / "gate"))
 
@@ -61,6 +62,8 @@ def test_a_commit_that_works_again_and_again_is_slower(
     assert "slower: content hash" in capsys.readouterr().out
 
 
+@pytest.mark.nightly
+@pytest.mark.skipif(not IS_NIGHTLY, reason="measures two environments: `make test-nightly`")
 def test_a_commit_is_not_slower_than_itself(repository: Path, tmp_path: Path) -> None:
     python = compare.installed(repository, "HEAD", tmp_path / "same")
     plan = compare.Plan(rounds=3, blocks=1, seconds=0.02, clock="cpu", confidence=0.99, allowed=1.05)
