@@ -7,9 +7,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphwire.cli.files import OK
+from graphwire.cli.files import OK, add_storage_options
 from graphwire.cli.terminal import Output, Section
-from graphwire_fleet.commands.storage import storage_options
 from graphwire_fleet.questions import Question
 
 __all__ = ["add_columns", "add_compact", "add_query", "asking"]
@@ -36,9 +35,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 def add_compact(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compact`."""
     parser.add_argument("catalogue", metavar="CATALOGUE", help="the folder or URL of a catalogue")
-    parser.add_argument(
-        "--storage-options", metavar="JSON", type=storage_options, help="what the file system of a URL takes"
-    )
+    add_storage_options(parser)
     parser.set_defaults(run=_compact)
 
 
@@ -75,9 +72,7 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     form.add_argument(
         "-o", "--output", metavar="FILE", help="write the rows to this file: *.parquet, *.csv or *.json"
     )
-    parser.add_argument(
-        "--storage-options", metavar="JSON", type=storage_options, help="what the file system of a URL takes"
-    )
+    add_storage_options(parser)
 
 
 def _query(arguments: argparse.Namespace, output: Output) -> int:

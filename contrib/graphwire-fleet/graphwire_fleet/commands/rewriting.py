@@ -8,10 +8,9 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import Any
 
-from graphwire.cli.files import FAILED, FOUND, OK, open_options
+from graphwire.cli.files import FAILED, FOUND, OK, add_opset, add_storage_options, open_options
 from graphwire.cli.terminal import Output
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
-from graphwire_fleet.commands.storage import storage_options
 
 __all__ = ["add_convert", "add_undo", "add_upgrade"]
 
@@ -41,25 +40,12 @@ def _convert_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def add_upgrade(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `upgrade`."""
     _add(parser, "upgrade", _upgrade_options)
-    parser.add_argument(
-        "--opset",
-        metavar="NAMESPACE=VERSION",
-        type=_opset,
-        action="append",
-        help="the version to bring a namespace to, instead of the installed one; may be repeated",
-    )
+    add_opset(parser)
 
 
 def _upgrade_options(arguments: argparse.Namespace) -> dict[str, Any]:
     wanted = dict(arguments.opset) if arguments.opset else None
     return {"format": arguments.format, "opset_version": wanted}
-
-
-def _opset(text: str) -> tuple[str, int]:
-    namespace, _, version = text.partition("=")
-    if not namespace or not version.isascii() or not version.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE=VERSION, such as aten=9")
-    return namespace, int(version)
 
 
 def _add(parser: argparse.ArgumentParser, what: str, wanted: Any) -> None:
@@ -152,9 +138,7 @@ def add_undo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be put back, and write nothing"
     )
-    parser.add_argument(
-        "--storage-options", metavar="JSON", type=storage_options, help="what the file systems of URLs take"
-    )
+    add_storage_options(parser)
     parser.set_defaults(run=_undo)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         add_json,
         add_limits,
         add_method,
+        add_opset,
         add_options,
         add_storage_options,
         add_weight_source,
@@ -32,7 +33,7 @@ else:
             ".each_file": "FAILED FOUND OK Task for_each_file",
             ".inputs": "STDIN Input input_named inputs_of",
             ".options": (
-                "add_files add_json add_limits add_method add_options add_storage_options "
+                "add_files add_json add_limits add_method add_opset add_options add_storage_options "
                 "add_weight_source open_options"
             ),
         },
@@ -51,6 +52,7 @@ __all__ = [
     "add_json",
     "add_limits",
     "add_method",
+    "add_opset",
     "add_options",
     "add_rewriting",
     "add_storage_options",

@@ -16,6 +16,7 @@ __all__ = [
     "add_json",
     "add_limits",
     "add_method",
+    "add_opset",
     "add_options",
     "add_storage_options",
     "add_weight_source",
@@ -91,6 +92,17 @@ def add_method(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", metavar="NAME", help="only this program of files with several")
 
 
+def add_opset(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--opset`: pairs of a namespace and its version, or None if it is not given."""
+    parser.add_argument(
+        "--opset",
+        metavar="NAMESPACE=VERSION",
+        type=_opset,
+        action="append",
+        help="the version to bring a namespace to, instead of the installed one; may be repeated",
+    )
+
+
 def add_weight_source(parser: argparse.ArgumentParser) -> None:
     """Add the options that tell where weights are."""
     parser.add_argument(
@@ -130,6 +142,13 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("this is not a JSON object, such as '{\"anon\": true}'")
     return value
+
+
+def _opset(text: str) -> tuple[str, int]:
+    namespace, _, version = text.partition("=")
+    if not namespace or not version.isascii() or not version.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE=VERSION, such as aten=9")
+    return namespace, int(version)
 
 
 def _limit(text: str) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from graphwire.cli.files import (
     Input,
     add_files,
     add_json,
+    add_opset,
     add_rewriting,
     for_each_file,
     open_options,
@@ -42,24 +43,11 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show the steps and the nodes that each changes, and write nothing",
     )
-    parser.add_argument(
-        "--opset",
-        metavar="NAMESPACE=VERSION",
-        type=_opset,
-        action="append",
-        help="the version to bring a namespace to, instead of the installed one; may be repeated",
-    )
+    add_opset(parser)
     parser.add_argument(
         "--format", metavar="NAME", help="the wire format to write; by default that of the file"
     )
     parser.set_defaults(run=_upgrade)
-
-
-def _opset(text: str) -> tuple[str, int]:
-    namespace, _, version = text.partition("=")
-    if not namespace or not version.isascii() or not version.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE=VERSION, such as aten=9")
-    return namespace, int(version)
 
 
 def _upgrade(arguments: argparse.Namespace, output: Output) -> int:
