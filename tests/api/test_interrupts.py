@@ -1,11 +1,13 @@
 """Whatever moment an interrupt comes at, a save or a load leaves nothing behind: no state of the process, no file, no thread.
 
-An interrupt is made before any line of graphwire by a trace function, and at any time by a signal.
+An interrupt is made before any line of graphwire by a trace function, at any time by a signal, and at each call of the system
+by an audit hook, which Python runs between two steps of what is one step of graphwire.
 """
 
 from __future__ import annotations
 
 import gc
+import io
 import signal
 import sys
 import tempfile
@@ -29,6 +31,7 @@ import graphwire
 from graphwire.api.error_boundary import Boundary
 from graphwire.errors import DecodeError
 from graphwire.process.build_lock import one_build_at_a_time
+from graphwire.wire.weights.folder import Folder
 
 SOURCES = str(Path(graphwire.__file__).parent)
 
@@ -182,6 +185,63 @@ def test_an_interrupt_before_any_line_leaves_nothing(name: str, moment: float) -
     assert_nothing_is_left(before)
 
 
+_at_event: Callable[[], None] | None = None
+
+
+@cache
+def audit_hook() -> None:
+    """Install the hook, which stays. It counts what opens, makes, names or removes files and memory."""
+
+    def tell(event: str, _: object) -> None:
+        if _at_event is not None and (event == "open" or event.startswith(("os.", "mmap.", "ctypes."))):
+            _at_event()
+
+    sys.addaudithook(tell)
+
+
+def interrupted_at_event(call: Callable[[], object], at: int | None) -> int:
+    """Make a call, and interrupt it at the event of that number; how many there were."""
+    global _at_event  # noqa: PLW0603
+    events = 0
+
+    def tell() -> None:
+        nonlocal events
+        events += 1
+        if events == at:
+            raise KeyboardInterrupt
+
+    audit_hook()
+    _at_event = tell
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        _at_event = None
+    return events
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_interrupt_at_any_call_of_the_system_leaves_nothing(name: str) -> None:
+    call = calls()[name]
+    events = interrupted_at_event(call, None)
+    assert events
+    before = left()
+    for event in range(1, events + 1):
+        interrupted_at_event(call, event)
+        assert_nothing_is_left(before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors")
+def test_a_folder_in_the_place_of_a_file_of_weights_leaves_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").mkdir()
+    before = left()
+    for _ in range(3):
+        with pytest.raises(graphwire.errors.ArchiveError):
+            Folder(tmp_path).open("model.safetensors")
+    assert left() == before
+
+
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(NAMES), MOMENTS)
 def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
@@ -261,3 +321,37 @@ def test_an_interrupt_that_torch_made_an_error_of_stays_an_interrupt() -> None:
         raise TypeError(text)
     with pytest.raises(DecodeError), Boundary("a.pt2"):
         raise TypeError(f"a file's text: {text}")
+
+
+def test_an_interrupt_within_the_lock_of_a_library_stays_an_interrupt(tmp_path: Path) -> None:
+    """A signal can come between the two steps of a `Condition`, whose `with` statement then raises an error of its own."""
+
+    def interrupted_wait() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            threading.Lock().release()
+
+    with pytest.raises(KeyboardInterrupt), Boundary("a.pt2"):
+        interrupted_wait()
+    with pytest.raises(KeyboardInterrupt):
+        graphwire.verify(_Interrupted())
+
+    def fail() -> None:
+        raise RuntimeError("no interrupt")
+
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:  # the caller goes on after one of its own
+        with pytest.raises(DecodeError), Boundary("a.pt2"):
+            fail()
+        with pytest.raises(FileNotFoundError):
+            graphwire.load(tmp_path / "none.pt2")
+
+
+class _Interrupted(io.RawIOBase):
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            threading.Lock().release()

@@ -84,7 +84,7 @@ class Boundary:
         error: the class that foreign exceptions become.
     """
 
-    __slots__ = ("_error", "_file", "_record", "_registry")
+    __slots__ = ("_error", "_file", "_outer", "_record", "_registry")
 
     def __init__(
         self,
@@ -99,14 +99,15 @@ class Boundary:
         self._error = error
 
     def __enter__(self) -> None:
-        """Do nothing: only an error needs work."""
+        """Note what the caller is handling: only an error needs work."""
+        self._outer = sys.exception()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not isinstance(error, Exception):
             return
-        if isinstance(error, TypeError) and _INTERRUPTED.match(str(error)):
+        if _is_of_interrupt(error, self._outer):
             raise KeyboardInterrupt from error
         if isinstance(error, GraphwireError):
             converted: GraphwireError | None = error
@@ -127,6 +128,23 @@ _INTERRUPTED = pattern(
     r"""\w+\(\): argument '\w+' failed to unpack the object at pos \d+ with error "KeyboardInterrupt: """
 )
 """The start of torch's message when Ctrl-C interrupts its evaluation of a symbolic size. No text of a file precedes it."""
+
+
+def _is_of_interrupt(error: Exception, outer: BaseException | None) -> bool:
+    """Whether an interrupt led to an error, as when it comes within the lock of a library, which then fails to release it.
+
+    Args:
+        error: what a block raised.
+        outer: what the caller was handling when the block began, which may be an interrupt of its own.
+    """
+    if isinstance(error, TypeError) and _INTERRUPTED.match(str(error)):
+        return True
+    each: BaseException | None = error
+    while each is not None and each is not outer:
+        if isinstance(each, KeyboardInterrupt):
+            return True
+        each = each.__context__
+    return False
 
 
 def source_name(source: Any) -> str:
@@ -186,6 +204,7 @@ def _bounded(
                     f"{function.__name__}() got an unexpected keyword argument {name!r}{_hint(name, options)}"
                 )
             start = time.perf_counter()
+            outer = sys.exception()
             try:
                 result = function(*args, **kwargs)
                 if LOG.is_on():
@@ -197,6 +216,8 @@ def _bounded(
             except Exception as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is None:
                     raise  # The call itself failed: its arguments do not fit the signature.
+                if _is_of_interrupt(error, outer):
+                    raise KeyboardInterrupt from error
                 given = signature.bind_partial(*args, **kwargs).arguments
                 called = [source_name(given[each]) for each in sources if each in given]
                 with Boundary(" and ".join(filter(None, called)), _registry(given), error=kind):

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from graphwire.process.build_lock import one_build_at_a_time
     from graphwire.process.byte_tally import count_bytes, counted_bytes
     from graphwire.process.gc_pause import paused_gc
-    from graphwire.process.interrupts import Descriptor, InterruptSafe
+    from graphwire.process.interrupts import Descriptor, InterruptSafe, file_of
     from graphwire.process.type_analysis import TYPE_ANALYSIS
 else:
     __getattr__ = door(
@@ -17,7 +17,7 @@ else:
             ".build_lock": "one_build_at_a_time",
             ".byte_tally": "count_bytes counted_bytes",
             ".gc_pause": "paused_gc",
-            ".interrupts": "Descriptor InterruptSafe",
+            ".interrupts": "Descriptor InterruptSafe file_of",
             ".type_analysis": "TYPE_ANALYSIS",
         },
     )
@@ -28,6 +28,7 @@ __all__ = [
     "InterruptSafe",
     "count_bytes",
     "counted_bytes",
+    "file_of",
     "one_build_at_a_time",
     "paused_gc",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -82,3 +84,30 @@ class Descriptor(InterruptSafe):
         if len(self._opened) > 1:
             deque(map(os.close, iter(self._opened.pop, None)), maxlen=0)
             self._opened = [None]
+
+
+def file_of(call: Callable[..., int], *arguments: Any) -> io.FileIO:
+    """Return a file object for reading that owns the descriptor which a function of the system returns.
+
+    Neither an interrupt nor an audit hook that raises, and `io.FileIO` calls those before it takes a number over, loses the
+    descriptor.
+
+    Args:
+        call: a function in C, such as `os.open`.
+        arguments: its positional arguments.
+
+    Raises:
+        OSError: the function fails.
+    """
+    numbers: list[int] = []
+    files: list[io.FileIO] = []
+    try:
+        # Each `extend` is one operation of the interpreter: a number is in no list, or it is in one and has no owner yet, or a
+        # file owns it.
+        numbers.extend(map(call, *([argument] for argument in arguments)))
+        files.extend(map(io.FileIO, numbers))
+        return files[0]
+    except BaseException:
+        if not files:
+            deque(map(os.close, numbers), maxlen=0)
+        raise

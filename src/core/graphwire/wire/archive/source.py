@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
+from graphwire.process import file_of
 from graphwire.wire import Limits, copy_bytes, remote
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, shown_url, url_of
 
@@ -294,8 +295,7 @@ def type_text(value: object) -> str:
 def _open_object(source: Any, limits: Limits) -> Source:
     descriptor = _regular_descriptor(source)
     if descriptor is not None:
-        # Duplicate and wrap in one bytecode instruction: an interrupt between two would leak the descriptor.
-        return FileSource(io.FileIO(*map(os.dup, (descriptor,))))  # type: ignore[arg-type] # one number
+        return FileSource(file_of(os.dup, descriptor))
     if _can_seek(source):
         source.seek(0)
     return BufferSource(_read_all(source, limits))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import stat
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graphwire.errors import ArchiveError, MissingRecordError
-from graphwire.process import InterruptSafe
+from graphwire.process import InterruptSafe, file_of
 from graphwire.wire import Closing
 from graphwire.wire.archive import FileSource, Replacement, rename_new, sync
 from graphwire.wire.weights.locations import check_location
@@ -90,13 +89,11 @@ class Folder(Closing):
         try:
             if not _HAS_DIR_FD or self.links:
                 self._check_links([*above, name], last=True)
-                # Open and wrap in one bytecode instruction: an interrupt between two would leak the descriptor.
-                file = io.FileIO(*map(os.open, (self.path.joinpath(*above, name),), (_FILE_FLAGS,)))  # type: ignore[arg-type]
+                file = file_of(os.open, self.path.joinpath(*above, name), _FILE_FLAGS)
             else:
                 handle = self._handle(above)
                 with handle, handle:
-                    opened = map(partial(os.open, dir_fd=handle.number), (name,), (_FILE_FLAGS | _NO_LINK,))
-                    file = io.FileIO(*opened)  # type: ignore[arg-type] # one number
+                    file = file_of(partial(os.open, dir_fd=handle.number), name, _FILE_FLAGS | _NO_LINK)
         except FileNotFoundError:
             raise MissingRecordError(
                 f"there is no file {location!r} in {os.fspath(self.path)!r}", remedy=_FETCH
@@ -227,6 +224,11 @@ class _Handle(InterruptSafe):
         """None and then the descriptors. Each change is one operation of the interpreter, so an interrupt loses none."""
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is a descriptor. There is none before `begin` and after `end`, however far an interrupted one got."""
+        return any(number is not None for number in self._numbers)
+
+    @property
     def number(self) -> int:
         """The descriptor of the last folder."""
         number = self._numbers[-1]
@@ -292,10 +294,9 @@ class NewFile(InterruptSafe):
             if self._handle is None:
                 self._handle = folder._handle(self._above, os.O_RDONLY, make=True)
             self._handle.begin()
-            opened = map(
-                partial(os.open, dir_fd=self._handle.number), (self._temporary,), (_NEW_FLAGS,), (0o666,)
-            )
-            self._file = cast("BinaryIO", partial(_NewFileIO, mode="w+b")(*opened))
+            # With "x", no link is followed, and the file is not inherited by child processes.
+            opener = partial(os.open, dir_fd=self._handle.number, mode=0o666)
+            self._file = cast("BinaryIO", _NewFileIO(self._temporary, "x+b", opener=opener))
         else:
             folder._check_links(self._above, last=True)
             folder.path.joinpath(*self._above).mkdir(parents=True, exist_ok=True)
@@ -316,10 +317,11 @@ class NewFile(InterruptSafe):
             if file is not None:
                 file.close()
             self._file = None
-            with suppress(OSError, AssertionError):  # nothing was opened
-                self._unlink(self._temporary)
+            if self._handle is None or self._handle.is_open:
+                with suppress(OSError):
+                    self._unlink(self._temporary)
             if self._handle is not None:
-                if error is None:
+                if error is None and self._handle.is_open:
                     _sync_folder(self._handle)
                 self._handle.end(error)
         self._ended = True
