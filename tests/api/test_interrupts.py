@@ -1,7 +1,7 @@
 """Whatever moment an interrupt comes at, a save or a load leaves nothing behind: no state of the process, no file, no thread.
 
-An interrupt is made before any line of graphwire by a trace function, at any time by a signal, and at each call of the system
-by an audit hook, which Python runs between two steps of what is one step of graphwire.
+An interrupt is made by a trace function before any line of graphwire and at the start of any function, by a signal at any time,
+and by an audit hook, which Python runs between two steps of what is one step of graphwire, at each call of the system.
 """
 
 from __future__ import annotations
@@ -96,20 +96,21 @@ def _save_weights(program: torch.export.ExportedProgram, name: str, number: Iter
 
 @cache
 def lines(name: str) -> int:
-    """How many lines of graphwire a call comes by."""
+    """How many lines and starts of functions of graphwire a call comes by."""
     return interrupted(calls()[name], None)
 
 
 def interrupted(call: Callable[[], object], at: int | None) -> int:
-    """Make a call, and interrupt it before the line of that number; how many it came by."""
+    """Make a call, and interrupt it before the line or at the start of the function of that number; how many it came by."""
     visits = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal visits
         if not frame.f_code.co_filename.startswith(SOURCES):
             return None
-        visits += event == "line"
-        if visits == at and event == "line":
+        comes_by = event in ("line", "call")
+        visits += comes_by
+        if visits == at and comes_by:
             raise KeyboardInterrupt
         return trace
 
@@ -178,7 +179,7 @@ def _finalizers_are_not_told_of() -> Iterator[None]:
 
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(NAMES), MOMENTS)
-def test_an_interrupt_before_any_line_leaves_nothing(name: str, moment: float) -> None:
+def test_an_interrupt_at_any_step_leaves_nothing(name: str, moment: float) -> None:
     call, count = calls()[name], lines(name)
     before = left()
     interrupted(call, 1 + int(moment * count))
@@ -299,7 +300,7 @@ def numbers_of(call: Callable[[], object], modules: tuple[str, ...]) -> list[int
         nonlocal count
         if not frame.f_code.co_filename.startswith(SOURCES):
             return None
-        if event == "line":
+        if event in ("line", "call"):
             count += 1
             if frame.f_code.co_filename.endswith(modules):
                 found.setdefault((frame.f_code.co_filename, frame.f_lineno), []).append(count)

@@ -45,7 +45,11 @@ class InterruptSafe(ABC):
             self.begin()
             return self.value()
         except BaseException as error:
-            self.end(error)
+            try:  # The block is not entered, so no exit would finish this.
+                self.end(error)
+            except BaseException as another:
+                self.end(another)
+                raise
             raise
 
     def __exit__(
