@@ -1,7 +1,5 @@
 """The module call graph: which submodules were called, with which values. `unflatten` needs it."""
 
-from __future__ import annotations
-
 import msgspec
 
 from graphwire.schema.graph import Argument

@@ -1,7 +1,5 @@
 """Element types, layouts, memory formats and devices, with the numbers of torch's schema."""
 
-from __future__ import annotations
-
 import enum
 
 import msgspec

@@ -1,7 +1,5 @@
 """Sizes, strides and scalar values that may be symbolic."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Tensor metadata: element type, shape, strides, device, layout, and where an archive stores the elements."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -92,7 +90,7 @@ class Part(msgspec.Struct, gc=False, omit_defaults=True):
 
     meta: TensorMeta
     """The element type, shape and layout of the inner tensor."""
-    composition: Composition | None = None
+    composition: "Composition | None" = None
     """The inner tensors of this part, if it is a tensor subclass itself. Absent: it is a plain tensor."""
 
 
