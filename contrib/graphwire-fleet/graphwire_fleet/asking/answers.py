@@ -11,7 +11,14 @@ from typing import Any
 import duckdb
 
 from graphwire.errors import GraphwireError
-from graphwire_fleet.catalogue import add_views, connect, folder_at, lock_down
+from graphwire_fleet.catalogue import (
+    UnreadablePartError,
+    add_views,
+    check_damage,
+    connect,
+    folder_at,
+    lock_down,
+)
 from graphwire_fleet.tables import FILES
 
 __all__ = ["Answer", "QueryError", "answer", "ask", "opened"]
@@ -166,16 +173,32 @@ def answer(
                 asked = ask(connection, sql, values, locked=locked)
                 give(asked)
                 return
-        except QueryError as error:
-            if not left or not _lacks_a_part(error) or (asked is not None and asked.passed_on):
+        except GraphwireError as error:
+            damage = _damage(error, places, storage_options)
+            if damage is None:
                 raise
+            if not left or not _is_gone(damage) or (asked is not None and asked.passed_on):
+                raise damage from error
             time.sleep(_WAIT)
 
 
-def _lacks_a_part(error: QueryError) -> bool:
-    """Whether a file of a catalogue was gone. DuckDB takes the name of one for that of a folder, which it may not list."""
-    kinds = (duckdb.IOException, duckdb.PermissionException)
-    return isinstance(error.__cause__, kinds) and ".parquet" in error.problem
+def _damage(
+    error: GraphwireError, places: Mapping[str, str], storage_options: Mapping[str, Any] | None
+) -> UnreadablePartError | None:
+    """Return the damage of a part that is why a query failed; None if there is none."""
+    if isinstance(error, UnreadablePartError):
+        return error
+    if isinstance(error.__cause__, duckdb.Error):
+        try:
+            check_damage(error.__cause__, *(folder_at(each, storage_options) for each in places.values()))
+        except UnreadablePartError as found:
+            return found
+    return None
+
+
+def _is_gone(error: UnreadablePartError) -> bool:
+    """Whether a file of a part was gone. DuckDB takes the name of one for that of a folder, which it may not list."""
+    return isinstance(error.__cause__, duckdb.IOException | duckdb.PermissionException)
 
 
 def _check_works(

@@ -2,13 +2,16 @@
 
 from graphwire_fleet.catalogue.catalogues import Catalogue, compact, open_catalogue
 from graphwire_fleet.catalogue.folders import Folder, folder_at
+from graphwire_fleet.catalogue.parts import UnreadablePartError
 from graphwire_fleet.catalogue.roots import roots_of
-from graphwire_fleet.catalogue.views import add_views, connect, lock_down
+from graphwire_fleet.catalogue.views import add_views, check_damage, connect, lock_down
 
 __all__ = [
     "Catalogue",
     "Folder",
+    "UnreadablePartError",
     "add_views",
+    "check_damage",
     "compact",
     "connect",
     "folder_at",

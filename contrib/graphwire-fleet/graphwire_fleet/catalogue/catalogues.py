@@ -14,17 +14,27 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphwire import errors
 from graphwire_fleet.catalogue.folders import Folder, folder_at
 from graphwire_fleet.catalogue.part_writer import MEMORY, PartWriter
-from graphwire_fleet.catalogue.parts import READS_A_PART, check_schema, create
-from graphwire_fleet.catalogue.views import GONE, add_views, connect
+from graphwire_fleet.catalogue.parts import READS_A_PART, check_place, check_schema, create
+from graphwire_fleet.catalogue.views import GONE, add_views, connect, reading_parts
 from graphwire_fleet.tables import FILES, TABLES, decode_rows
 from graphwire_fleet.work import File, Packed
 
 __all__ = ["Catalogue", "compact", "open_catalogue"]
 
-_TRIED_AGAIN: Final = ("Timeout", "OutOfMemory", "WorkerDied", "RemoteError", "PermissionError", "OSError")
-"""The failures that may be over: such files are read again by the next run."""
+_FINAL: Final = tuple(
+    sorted(
+        each.__name__
+        for each in vars(errors).values()
+        if isinstance(each, type)
+        and issubclass(each, errors.GraphwireError)
+        and not issubclass(each, errors.RemoteError | errors.LimitError)
+    )
+)
+"""The failures that the bytes of a file decide. All others may be over, so that the next run reads the file again: what the
+machine or a store had, the bounds and limits of that run, or whether a disk was there."""
 _AT_ONCE: Final = 10_000
 """How many names are taken from the temporary database at once."""
 
@@ -60,9 +70,10 @@ def open_catalogue(
         storage_options: what the file system of a URL takes.
 
     Raises:
-        ArchiveError: another process writes to it, it is damaged, or has another version.
+        ArchiveError: another process writes to it, it is damaged, has another version, or is a folder with other files.
     """
     folder = folder_at(place, storage_options)
+    check_place(folder)
     with folder.locked():
         create(folder, f"graphwire-fleet {metadata.version('graphwire-fleet')}")
         with tempfile.TemporaryDirectory(prefix="graphwire-fleet-") as temporary:
@@ -106,17 +117,17 @@ class Catalogue:
             "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, bad INTEGER, seen INTEGER DEFAULT 0)"
             " WITHOUT ROWID"
         )
-        with connect(MEMORY) as connection:
+        with connect(MEMORY) as connection, reading_parts(folder):
             add_views(connection, folder)
             rows = connection.execute(
                 f"""
                 SELECT file, max(stamp) FILTER (
                     WHERE work = ? AND settings = ? AND readers = ?::VARCHAR[]
-                    AND coalesce(failure_kind, '') NOT IN ({", ".join("?" * len(_TRIED_AGAIN))})
+                    AND (failure_kind IS NULL OR failure_kind IN ({", ".join("?" * len(_FINAL))}))
                 ), max(failure_kind IS NOT NULL OR problems > 0) FILTER (WHERE work = ?)
                 FROM {FILES} GROUP BY file ORDER BY file
                 """,
-                [work.name, work.settings, list(work.readers), *_TRIED_AGAIN, work.name],
+                [work.name, work.settings, list(work.readers), *_FINAL, work.name],
             )
             self._known.execute("BEGIN")
             while chunk := rows.fetchmany(_AT_ONCE):

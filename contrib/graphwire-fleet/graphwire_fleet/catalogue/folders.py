@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -40,6 +41,15 @@ class Folder(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a file, if there is one."""
+        ...
+
+    def remove_unfinished(self, below: str, name: str) -> None:
+        """Remove what `writing` left of files when their process was killed.
+
+        Args:
+            below: the folder of the files, below this one.
+            name: a regular expression of their names.
+        """
         ...
 
     def locked(self) -> AbstractContextManager[None]:
@@ -105,6 +115,13 @@ class LocalFolder:
         """Remove a file."""
         (self._root / name).unlink(missing_ok=True)
 
+    def remove_unfinished(self, below: str, name: str) -> None:
+        """Remove the temporary files."""
+        is_part = re.compile(rf"\.{name}\.[0-9]+\.part")
+        for path in (self._root / below).glob(".*.part"):
+            if is_part.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock a file in the folder, which the system releases when the process ends, however it ends."""
@@ -121,8 +138,6 @@ class LocalFolder:
                 raise ArchiveError(
                     "another process writes to this folder", remedy="Wait for it, or name another folder"
                 ).of(self.name) from None
-            for part in self._root.glob("*/.*.part"):  # of a process that was killed
-                part.unlink(missing_ok=True)
             yield
 
 
@@ -175,6 +190,9 @@ class RemoteFolder:
         """Remove a file."""
         with suppress(FileNotFoundError):
             self.file_system.rm_file(f"{self._root}/{name}")
+
+    def remove_unfinished(self, below: str, name: str) -> None:
+        """Do nothing: what is not whole is not there."""
 
     @contextmanager
     def locked(self) -> Iterator[None]:

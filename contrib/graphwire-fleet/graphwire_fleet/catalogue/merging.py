@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from graphwire.errors import exception_text
 from graphwire_fleet.catalogue.folders import Folder
-from graphwire_fleet.catalogue.parts import Commit, commit, file_of, remove_parts
+from graphwire_fleet.catalogue.parts import Commit, UnreadablePartError, commit, file_of, remove_parts
 from graphwire_fleet.tables import TABLES
 
 __all__ = ["merge_parts"]
@@ -54,16 +55,21 @@ def _groups(
     held: list[pa.Table] = []
     count = 0
     for part in parts:
-        source = folder.path(file_of(table, part))
-        with pq.ParquetFile(source, filesystem=folder.file_system) as file:
-            for batch in file.iter_batches(_ROWS_A_GROUP):
-                rows = pa.Table.from_batches([batch])
-                if present is not None:
-                    rows = rows.filter(pc.is_in(rows["read"], value_set=present))
-                held.append(rows)
-                count += rows.num_rows
-                if count >= _ROWS_A_GROUP:
-                    yield pa.concat_tables(held)
-                    held, count = [], 0
+        for found in _rows(folder, table, part):
+            rows = found if present is None else found.filter(pc.is_in(found["read"], value_set=present))
+            held.append(rows)
+            count += rows.num_rows
+            if count >= _ROWS_A_GROUP:
+                yield pa.concat_tables(held)
+                held, count = [], 0
     if count:
         yield pa.concat_tables(held)
+
+
+def _rows(folder: Folder, table: str, part: str) -> Iterator[pa.Table]:
+    try:
+        with pq.ParquetFile(folder.path(file_of(table, part)), filesystem=folder.file_system) as file:
+            for batch in file.iter_batches(_ROWS_A_GROUP):
+                yield pa.Table.from_batches([batch])
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadablePartError(part, exception_text(error)) from error

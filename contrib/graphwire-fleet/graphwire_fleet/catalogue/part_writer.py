@@ -11,7 +11,7 @@ import pyarrow as pa
 from graphwire_fleet.catalogue.folders import Folder
 from graphwire_fleet.catalogue.merging import merge_parts
 from graphwire_fleet.catalogue.parts import Commit, commit, commits_of, sweep, write_rows
-from graphwire_fleet.catalogue.views import add_views, connect
+from graphwire_fleet.catalogue.views import add_views, connect, reading_parts
 from graphwire_fleet.tables import FILES
 
 __all__ = ["MEMORY", "PartWriter"]
@@ -57,7 +57,7 @@ class PartWriter:
 
     def present(self) -> pa.ChunkedArray:
         """Return the numbers of the readings that count."""
-        with connect(MEMORY) as connection:
+        with connect(MEMORY) as connection, reading_parts(self._folder):
             add_views(connection, self._folder)
             return connection.sql("SELECT read FROM temp.present_main").to_arrow_table()["read"]
 

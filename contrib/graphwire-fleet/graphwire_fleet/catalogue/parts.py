@@ -4,7 +4,8 @@
     OUT/commits/NUMBER-NAME.json    a commit: the tables of a part, with their rows, and the parts that it replaces
     OUT/TABLE/NUMBER-NAME.parquet   the rows of one table of that part
 
-A file of rows without a commit does not count: its writer was killed. The next writer removes it.
+A file of rows without a commit does not count: its writer was killed. The next writer removes it. Files whose names no part
+has are somebody else's: they are neither read nor removed.
 """
 
 from __future__ import annotations
@@ -24,19 +25,37 @@ from graphwire_fleet.tables import SCHEMA, TABLES
 __all__ = [
     "READS_A_PART",
     "Commit",
+    "UnreadablePartError",
+    "check_place",
     "check_schema",
     "commits_of",
     "create",
     "file_of",
+    "part_named_in",
     "remove_parts",
     "sweep",
 ]
 
 _ABOUT, _COMMITS = "catalogue.json", "commits"
-_NAME: Final = re.compile(r"[0-9]{8}-[A-Za-z0-9._-]+")
+_NAME: Final = re.compile(r"[0-9]{8}-[A-Za-z0-9._-]+-[0-9a-f]{8}")
+
+_FILE: Final = re.compile(rf"(?:{'|'.join(TABLES)})/({_NAME.pattern})\.parquet")
 
 READS_A_PART: Final = 1 << 20
 """The numbers of readings that each part has for itself."""
+
+
+class UnreadablePartError(ArchiveError):
+    """A file with rows of a part is gone or damaged.
+
+    Args:
+        part: the name of the part.
+        problem: what is wrong with the file.
+    """
+
+    def __init__(self, part: str, problem: str) -> None:
+        remedy = "Remove the commit, and run inspect, verify and targets again: they read the files of the part again"
+        super().__init__(f"a part is damaged: {problem}", place=f"{_COMMITS}/{part}.json", remedy=remedy)
 
 
 class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,7 +73,11 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def number(self) -> int:
         """The number of the part; later parts have larger ones."""
-        return int(self.part.partition("-")[0])
+        return _number(self.part)
+
+
+def _number(part: str) -> int:
+    return int(part.partition("-")[0])
 
 
 class _About(msgspec.Struct):
@@ -62,12 +85,35 @@ class _About(msgspec.Struct):
     written_by: str
 
 
+def check_place(folder: Folder) -> None:
+    """Check that a folder is a catalogue, or may become one. Nothing is written.
+
+    Raises:
+        ArchiveError: it has other files, or its path is not Unicode, which Parquet's readers need.
+    """
+    _check_unicode(folder)
+    if folder.read(_ABOUT) is None and folder.names(""):
+        raise ArchiveError(
+            "the folder is not empty, and no catalogue", remedy="Name a new folder for the catalogue"
+        ).of(folder.name)
+
+
+def _check_unicode(folder: Folder) -> None:
+    try:
+        folder.name.encode()
+    except UnicodeEncodeError as error:
+        raise ArchiveError(
+            "the path of a catalogue has bytes that are not UTF-8", remedy="Rename the folder"
+        ).of(folder.name) from error
+
+
 def create(folder: Folder, written_by: str) -> None:
     """Make a folder a catalogue, if it is none yet.
 
     Raises:
-        ArchiveError: it is one of another version.
+        ArchiveError: it is one of another version, or has other files.
     """
+    check_place(folder)
     if folder.read(_ABOUT) is None:
         with folder.writing(_ABOUT) as stream:
             stream.write(msgspec.json.encode(_About(SCHEMA, written_by)))
@@ -80,6 +126,7 @@ def check_schema(folder: Folder) -> None:
     Raises:
         ArchiveError: it is none, or of another version.
     """
+    _check_unicode(folder)
     data = folder.read(_ABOUT)
     if data is None:
         raise ArchiveError(
@@ -87,7 +134,7 @@ def check_schema(folder: Folder) -> None:
         ).of(folder.name)
     try:
         about = msgspec.json.decode(data, type=_About)
-    except msgspec.DecodeError as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         raise ArchiveError(f"{_ABOUT} is damaged: {error}", remedy="Make the catalogue anew").of(
             folder.name
         ) from error
@@ -101,6 +148,12 @@ def check_schema(folder: Folder) -> None:
 def file_of(table: str, part: str) -> str:
     """Return the name of the file with the rows of one table of a part."""
     return f"{table}/{part}.parquet"
+
+
+def part_named_in(text: str) -> str | None:
+    """Return the name of the part of whose rows a text names a file; None if it names none."""
+    found = _FILE.search(text)
+    return None if found is None else found[1]
 
 
 def commits_of(folder: Folder) -> list[Commit]:
@@ -125,10 +178,14 @@ def _read_commits(folder: Folder) -> list[Commit] | None:
             return None
         try:
             commit = msgspec.json.decode(data, type=Commit)
-        except msgspec.DecodeError as error:
+        except (msgspec.MsgspecError, ValueError) as error:
             raise _damaged(folder, name, str(error)) from error
         if _NAME.fullmatch(commit.part) is None or not commit.rows.keys() <= TABLES.keys():
             raise _damaged(folder, name, "it names no part of a catalogue")
+        if name != f"{commit.part}.json":
+            raise _damaged(folder, name, f"it is that of another part, {commit.part}")
+        if not all(_NAME.fullmatch(each) and _number(each) < commit.number for each in commit.replaces):
+            raise _damaged(folder, name, "it replaces what is no earlier part")
         found.append(commit)
     return found
 
@@ -164,10 +221,9 @@ def remove_parts(folder: Folder, parts: Mapping[str, Collection[str]]) -> None:
 def sweep(folder: Folder, commits: Collection[Commit]) -> None:
     """Remove what does not count: the files of writers that were killed, and commits that were replaced."""
     kept = {each.part for each in commits}
-    for name in folder.names(_COMMITS):
-        if name.removesuffix(".json") not in kept:
-            folder.remove(f"{_COMMITS}/{name}")
-    for table in TABLES:
-        for name in folder.names(table):
-            if name.removesuffix(".parquet") not in kept:
-                folder.remove(f"{table}/{name}")
+    for below, suffix in ((_COMMITS, ".json"), *((table, ".parquet") for table in TABLES)):
+        folder.remove_unfinished(below, _NAME.pattern + re.escape(suffix))
+        for name in folder.names(below):
+            part = name.removesuffix(suffix)
+            if name != part and part not in kept and _NAME.fullmatch(part):
+                folder.remove(f"{below}/{name}")

@@ -6,6 +6,7 @@ any work found it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -14,14 +15,25 @@ from typing import Any, Final
 import duckdb
 
 from graphwire_fleet.catalogue.folders import Folder
-from graphwire_fleet.catalogue.parts import Commit, check_schema, commits_of, file_of
+from graphwire_fleet.catalogue.parts import (
+    Commit,
+    UnreadablePartError,
+    check_schema,
+    commits_of,
+    file_of,
+    part_named_in,
+)
 from graphwire_fleet.tables import FILES, TABLES
 
-__all__ = ["GONE", "add_views", "connect", "lock_down"]
+__all__ = ["GONE", "add_views", "check_damage", "connect", "lock_down", "reading_parts"]
 
 GONE: Final = "gone"
 """The work of a row that takes a file out of the catalogue."""
 
+_DAMAGE: Final = (duckdb.Error, duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
+"""What DuckDB raises for a damaged file, without its name."""
+_AT_ONCE: Final = 10_000
+_GLOB: Final = re.compile(r"[*?\[]")
 _PRESENT: Final = """
     CREATE TEMP TABLE {name} AS
     WITH newest AS (SELECT file, arg_max(stamp, read) AS stamp FROM {files} GROUP BY file)
@@ -65,6 +77,11 @@ def add_views(connection: duckdb.DuckDBPyConnection, folder: Folder, schema: str
     Raises:
         ArchiveError: the folder is no catalogue, is damaged, or has another version.
     """
+    with reading_parts(folder):
+        return _add_views(connection, folder, schema)
+
+
+def _add_views(connection: duckdb.DuckDBPyConnection, folder: Folder, schema: str) -> list[str]:
     check_schema(folder)
     commits = commits_of(folder)
     if folder.file_system is not None:
@@ -83,7 +100,57 @@ def add_views(connection: duckdb.DuckDBPyConnection, folder: Folder, schema: str
         connection.execute(
             f"CREATE VIEW {schema}.{name} AS SELECT * FROM {schema}.every_{name} SEMI JOIN temp.{present} USING (read)"
         )
-    return [path for each in paths.values() for path in each]
+    # DuckDB compares a file with both: the pattern that it was given, and what that matches.
+    return [name for each in paths.values() for path in each for name in {path, _as_pattern(path)}]
+
+
+@contextmanager
+def reading_parts(*folders: Folder) -> Iterator[None]:
+    """A context in which DuckDB's errors about files of parts become `UnreadablePartError`: see `check_damage`."""
+    try:
+        yield
+    except duckdb.Error as error:
+        check_damage(error, *folders)
+        raise
+
+
+def check_damage(error: duckdb.Error, *folders: Folder) -> None:
+    """Find the damaged part that is why DuckDB raised an error.
+
+    Args:
+        error: the error.
+        folders: the catalogues. Where the error names no file, each of theirs is read.
+
+    Raises:
+        UnreadablePartError: a part is why.
+    """
+    part = part_named_in(str(error))
+    if part is not None:
+        raise UnreadablePartError(part, str(error).partition("\n")[0]) from error
+    if type(error) in _DAMAGE or "Parquet" in str(error):
+        for folder in folders:
+            _check_parts(folder)
+
+
+def _check_parts(folder: Folder) -> None:
+    """Read all parts of a catalogue.
+
+    Raises:
+        UnreadablePartError: one cannot be read.
+    """
+    with connect() as connection:
+        if folder.file_system is not None:
+            _register(connection, folder.file_system)
+        commits = commits_of(folder)
+        for name in TABLES:
+            for each in commits:
+                try:
+                    for path in _paths(folder, [each], name):
+                        rows = connection.execute(_all_rows(name, [path]))
+                        while rows.fetchmany(_AT_ONCE):
+                            pass
+                except duckdb.Error as error:
+                    raise UnreadablePartError(each.part, str(error).partition("\n")[0]) from error
 
 
 def _paths(folder: Folder, commits: Sequence[Commit], table: str) -> list[str]:
@@ -91,8 +158,15 @@ def _paths(folder: Folder, commits: Sequence[Commit], table: str) -> list[str]:
 
 
 def _all_rows(table: str, paths: Sequence[str]) -> str:
-    listed = ", ".join(map(_quoted, paths))
-    return f"SELECT * FROM read_parquet([{listed}])" if paths else f"SELECT * FROM temp.no_{table}"
+    # The folders of a path such as `file=x/catalogue` would be columns, in the place of those that the rows have.
+    listed = ", ".join(_quoted(_as_pattern(each)) for each in paths)
+    read = f"SELECT * FROM read_parquet([{listed}], hive_partitioning = false)"
+    return read if paths else f"SELECT * FROM temp.no_{table}"
+
+
+def _as_pattern(path: str) -> str:
+    """Return the pattern that matches a path alone: DuckDB takes every name for one."""
+    return _GLOB.sub(r"[\g<0>]", path)
 
 
 def _quoted(text: str) -> str:
