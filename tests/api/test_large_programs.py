@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cProfile
-import dataclasses
 import io
 import mmap
 import pstats
@@ -19,7 +18,7 @@ from graphwire.errors import LimitError
 from graphwire.evolve.documents import Edits, rewrite
 from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
-from graphwire.wire import DEFAULT_LIMITS
+from graphwire.wire import Limits
 from graphwire.wire.package.document import read_document, read_program
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
@@ -75,10 +74,10 @@ def test_a_large_document_is_decoded_without_a_tree_unless_it_may_have_too_many_
         values = count(to_tree(record))
         if decoded:
             assert values <= format.most_values(data) < len(data)
-        limits = dataclasses.replace(DEFAULT_LIMITS, tree_nodes=len(data) - 1)
+        limits = Limits(tree_nodes=len(data) - 1)
         assert isinstance(read_program(data, format, limits), Program) is decoded
         assert read_document(data, format, limits) == to_tree(record)
-        limits = dataclasses.replace(DEFAULT_LIMITS, tree_nodes=values - 1)
+        limits = Limits(tree_nodes=values - 1)
         assert read_program(data, format, limits) is None
         with pytest.raises(LimitError):
             read_document(data, format, limits)

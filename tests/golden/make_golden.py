@@ -12,7 +12,6 @@ was written before: the script refuses, unless it is told `--replace`. Before th
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -631,7 +630,7 @@ def archive_path(format: str) -> Path:
 def _documents(format: str) -> dict[str, Document]:
     suffix = default_registry().wire_format(format).suffix
     every = payloads()
-    weight = dataclasses.replace(
+    weight = msgspec.structs.replace(
         every, weights={"layer.weight": every.weights["layer.weight"]}, constants={}, sample_inputs={}
     )
     held = {"provenance": every, "edited": weight}

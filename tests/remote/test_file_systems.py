@@ -6,7 +6,6 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,7 @@ from graphwire import Attempts, Limits, errors
 from graphwire.cli import main
 from graphwire.wire.remote import RemoteSource
 
-_QUICK = replace(Limits(), remote=Attempts(wait=0.001))
+_QUICK = Limits(remote=Attempts(wait=0.001))
 
 
 class Unreliable(MemoryFileSystem):

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
@@ -30,7 +29,7 @@ for _protocol in ("http", "memory", "simplecache", "local"):
     fsspec.get_filesystem_class(_protocol)
 get_loop()  # Imports and sockets of the library come before a load, in which the tests allow none.
 
-_QUICK = replace(Limits(), remote=Attempts(wait=0.001, seconds=0.3, slowest=1 << 24))
+_QUICK = Limits(remote=Attempts(wait=0.001, seconds=0.3, slowest=1 << 24))
 """Limits with which a test of a server that fails takes no seconds."""
 
 

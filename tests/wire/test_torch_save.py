@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from graphwire.schema.program import EncodedValue
 from graphwire.schema.scalars import DTYPE_NAMES
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.limits import Limits
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.pickle_limits import PickleLimits
 from graphwire.wire.torch_files.torch_save_reader import StateDict, read_state_dict
@@ -437,11 +436,11 @@ def test_what_old_torch_has_no_form_for_is_refused_by_name() -> None:
 
 def test_a_caller_raises_and_lowers_the_limits_of_pickles_with_those_of_the_archive() -> None:
     data = saved({"x": torch.ones(2)})
-    small = replace(DEFAULT_LIMITS, pickle=PickleLimits(steps=3))
+    small = Limits(pickle=PickleLimits(steps=3))
     with pytest.raises(LimitError, match=r"more than 3 steps\. Raise Limits\.pickle"):
         read_state_dict(ArchiveReader(data, limits=small), FOLDER, STEM)
-    tiny = replace(DEFAULT_LIMITS, pickle=PickleLimits(nbytes=10))
+    tiny = Limits(pickle=PickleLimits(nbytes=10))
     with pytest.raises(LimitError, match=r"bytes, more than 10\. Raise Limits\.pickle"):
         read_state_dict(ArchiveReader(data, limits=tiny), FOLDER, STEM)
-    large = replace(DEFAULT_LIMITS, pickle=PickleLimits(steps=1 << 40))
+    large = Limits(pickle=PickleLimits(steps=1 << 40))
     assert list(read_state_dict(ArchiveReader(data, limits=large), FOLDER, STEM).metas) == ["x"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import shutil
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 import graphwire
 from graphwire.errors import GraphwireWarning
@@ -129,5 +129,5 @@ def test_each_rank_reads_its_part_of_what_other_ranks_saved(saves: Path, tmp_pat
         file = tmp_path / f"{layout}.pt2"
         graphwire.save(exported(part, torch.ones(1, 7).double()), file, weights=chosen)
         for rank in range(3):
-            program = graphwire.load(file, weights=dataclasses.replace(chosen, rank=rank), verify=True)
+            program = graphwire.load(file, weights=replace(chosen, rank=rank), verify=True)
             assert torch.equal(program.state_dict["weight"], whole[rank : rank + 1])

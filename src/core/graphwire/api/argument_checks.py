@@ -75,7 +75,7 @@ def check_limits(limits: Any) -> None:
     Raises:
         DecodeError: it is not.
     """
-    remedy = "dataclasses.replace(graphwire.Limits(), …) changes single limits"
+    remedy = "graphwire.Limits(program_bytes=…) changes single limits"
     check_kind("limits", limits, Limits, DecodeError, remedy)
 
 

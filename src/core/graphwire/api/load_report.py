@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from graphwire.analysis.inspection import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
@@ -14,14 +14,13 @@ from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.wire import Payloads
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """How a program was stored in its file, before schema steps and renames."""
 
     version: Version
     taken: list[AppliedStep]
     payloads: Payloads
-    renamed: list[tuple[str, str]] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = []
     """The renamed weights: the name in the file, and the new name."""
     is_of_torch: bool = True
     """Whether torch's own writer may have made the file."""

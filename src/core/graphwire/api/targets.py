@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from graphwire.analysis.inspection import NarrowedRange, Omission, Strippable, WriteReport, stripped
 from graphwire.api.argument_checks import check_choice

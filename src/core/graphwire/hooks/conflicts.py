@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from graphwire.errors import PluginConflictError
 from graphwire.hooks.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, is_in_box

@@ -9,10 +9,12 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from graphwire.errors import PluginError
 from graphwire.hooks import hookspecs
@@ -50,8 +52,7 @@ class GraphwirePluginWarning(UserWarning):
     """An installed plugin, or something that it provides, cannot be used; everything else works without it."""
 
 
-@dataclass(frozen=True)
-class PluginInfo:
+class PluginInfo(msgspec.Struct, frozen=True):
     """A plugin's name, origin, status and provided names."""
 
     name: str
@@ -62,7 +63,7 @@ class PluginInfo:
     """The distribution's version."""
     hooks: tuple[str, ...] = ()
     """The hooks that it implements, such as `graphwire_wire_formats`."""
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    names: Mapping[str, tuple[str, ...]] = {}
     """The names that it owns, by kind of provider (`wire_format`, `op_handler`, …)."""
     api_version: int = 1
     """The version of the plugin interface that it is written for (`hookspecs.API_VERSION` is the current one)."""
@@ -74,6 +75,9 @@ class PluginInfo:
     """Why it is not active, or not completely, one sentence without a full stop."""
     refused: tuple[Refusal, ...] = ()
     """Each unusable provider, with its reason."""
+
+    def __hash__(self) -> int:
+        return hash((self.distribution, self.version, self.name))
 
     def __str__(self) -> str:
         origin = f" of {self.distribution}=={self.version}" if self.distribution else ""

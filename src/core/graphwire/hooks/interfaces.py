@@ -7,9 +7,10 @@ calls it from any thread. Its names and versions are read once, when the plugin 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
 
 if TYPE_CHECKING:
     from graphwire.schema import Argument, NamedArgument
@@ -368,8 +369,7 @@ TORCH_METADATA = frozenset(
 change everybody's files."""
 
 
-@dataclass(frozen=True)
-class MetadataKey:
+class MetadataKey(msgspec.Struct, frozen=True):
     """Declares a key of `node.meta` and `graph_module.meta` whose values files keep (hook `graphwire_metadata_keys`).
 
     The values are numbers, text, bytes, None, enum members, and lists, tuples and dicts of them. Any number of plugins

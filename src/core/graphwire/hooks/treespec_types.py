@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import msgspec
 
 from graphwire.errors import PluginError
 from graphwire.hooks.conflicts import UnavailableName, conflict_error, conflict_of
@@ -28,8 +29,7 @@ class TreespecType(NamedTuple):
     """The serializer's own name."""
 
 
-@dataclass(frozen=True)
-class TreespecTypes:
+class TreespecTypes(msgspec.Struct, frozen=True):
     """The container types of a set of treespec serializers."""
 
     by_name: Mapping[str, TreespecType]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from graphwire.errors import GraphwireError, RemoteError, exception_text
 from graphwire.lazy import pattern
@@ -36,8 +37,7 @@ _SECRET = pattern(r"\?[^\s'\")>]+")
 _REMEDY = "Try again later; if it stays, look at the server, the network and storage_options="
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(msgspec.Struct, frozen=True):
     """How often a remote file system is called, and how long it may take.
 
     Args:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from graphwire.wire.attempts import DEFAULT_ATTEMPTS, Attempts
 from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, changed_text
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Limits:
-    """The limits that apply while a file is read. A caller who trusts a file raises them with `dataclasses.replace`.
+class Limits(msgspec.Struct, frozen=True):
+    """The limits that apply while a file is read. A caller who trusts a file raises some of them.
 
     Mapped payloads have no limit: they take no memory until they are used, and never reach past the end of the file.
     """

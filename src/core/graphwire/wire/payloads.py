@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+from msgspec.structs import replace
 
 from graphwire.errors import DecodeError, Problem, WeightsError
 from graphwire.lazy import difflib
@@ -94,8 +96,7 @@ _NUMPY_TYPES = {
 """The element types that NumPy has, by torch's name, in the form of its array interface."""
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(msgspec.Struct, frozen=True):
     """One weight or constant: its type, its shape, and the bytes of its storage. `numpy.asarray` of it makes no copy."""
 
     name: str
@@ -167,26 +168,25 @@ class Payload:
         return None if known is None else tuple(known)
 
 
-@dataclass(slots=True, repr=False)
-class Payloads:
+class Payloads(msgspec.Struct):
     """The tensors and objects that a program refers to by name, in the order of the program's own dictionaries."""
 
-    weights: dict[str, PayloadMeta] = field(default_factory=dict)
+    weights: dict[str, PayloadMeta] = {}
     """Parameters and persistent buffers, by qualified name."""
-    constants: dict[str, PayloadMeta] = field(default_factory=dict)
+    constants: dict[str, PayloadMeta] = {}
     """Lifted tensors, non-persistent buffers and objects, by qualified name."""
-    sample_inputs: dict[str, PayloadMeta] = field(default_factory=dict)
+    sample_inputs: dict[str, PayloadMeta] = {}
     """The tensors among the example inputs, by position."""
-    records: Mapping[str, Record] = field(default_factory=dict)
+    records: Mapping[str, Record] = {}
     """The records that the metas refer to, by full name such as `data/weights/weight_0`."""
-    encoded: dict[str, EncodedValue] = field(default_factory=dict)
+    encoded: dict[str, EncodedValue] = {}
     """Weights and constants that are not plain tensors, read from a file of torch. Files of graphwire store them in the
     program."""
     examples: ExampleInputs | None = None
     """The example inputs, if torch stored them beside the program. Their tensors are in `sample_inputs`."""
-    unread: dict[str, str] = field(default_factory=dict)
+    unread: dict[str, str] = {}
     """The weights and constants that are not read, by qualified name, with the reason: usually, reading would run code."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = []
     """One sentence for each thing that is dropped without harm to the program."""
 
     def __repr__(self) -> str:

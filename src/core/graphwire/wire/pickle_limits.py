@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any
+
+import msgspec
 
 from graphwire.errors import DecodeError, LimitError
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PickleLimits:
+class PickleLimits(msgspec.Struct, frozen=True):
     """The limits that apply while a pickle is read."""
 
     nbytes: int = 256 << 20
@@ -34,7 +34,8 @@ class PickleLimits:
 
 def changed_text(limits: Any) -> str:
     """Return limits as text that creates them; bounds with their defaults are left out."""
-    held = [(each.name, getattr(limits, each.name), each.default) for each in fields(limits)]
+    usual = type(limits)()
+    held = [(name, getattr(limits, name), getattr(usual, name)) for name in limits.__struct_fields__]
     changed = ", ".join(f"{name}={value!r}" for name, value, default in held if value != default)
     return f"{type(limits).__name__}({changed})"
 

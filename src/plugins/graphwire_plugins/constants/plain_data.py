@@ -7,7 +7,6 @@ attribute access on a module.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import sys
 from collections.abc import Callable, Sequence
@@ -221,6 +220,8 @@ def _declared(name: str) -> Any:
 
 def state_of(value: Any) -> Any:
     """Return the state of an object of a declared class: its fields, or the result of its own `__getstate__`."""
+    import dataclasses  # which takes long, and this module is imported with every plugin
+
     kind: Any = type(value)
     if isinstance(value, tuple):
         return tuple(value)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
@@ -27,15 +28,17 @@ _LISTS = {"key": "keys", "reset_to_zero": "reset_to_zero", "restore_value": "res
 """Names of arguments that tuning uses: Triton's parameter, and the attribute of its tuner."""
 
 
-@dataclass(frozen=True)
-class MissingKernel:
+class MissingKernel(msgspec.Struct, frozen=True):
     """A kernel that a program calls and that this process does not have."""
 
     module: str
     name: str
     source: str
-    tuning: list[Any] = field(default_factory=list, hash=False)
+    tuning: list[Any] = []
     """The kernel's wrappers from the outside in: configurations to try, or heuristics."""
+
+    def __hash__(self) -> int:
+        return hash((self.module, self.name, self.source))
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
@@ -47,8 +50,7 @@ class MissingKernel:
         )
 
 
-@dataclass(frozen=True)
-class TritonType:
+class TritonType(msgspec.Struct, frozen=True):
     """An element type of Triton (`fp32`) in a process that has not imported Triton."""
 
     name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -37,8 +36,7 @@ def content_of(
         sides = [stack.enter_context(opened(each, method, options)) for each in sources]
         if len(sides) == 2 and sides[0].name == sides[1].name:
             sides = [
-                dataclasses.replace(each, name=f"{each.name} ({when})")
-                for each, when in zip(sides, _TIMES, strict=True)
+                replace(each, name=f"{each.name} ({when})") for each, when in zip(sides, _TIMES, strict=True)
             ]
         files = [facts_of(each, targets=targets, use_torch=use_torch) for each in sides]
         changes = listed_changes(sides[0], sides[1]) if len(sides) == 2 else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import msgspec
 
 from graphwire.api.archive import Archive, open
 from graphwire.api.argument_checks import programs_by_name
@@ -28,8 +29,7 @@ Viewable: TypeAlias = "Readable | Archive | Program | ExportedProgram | Mapping[
 """What a page can show: a file, an open archive, schema records, an `ExportedProgram`, or several by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """One side of a page: the programs of a file, or programs in memory."""
 
     name: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
+from msgspec.structs import replace
 
 from graphwire.api.weights.choices import STORE_CHOICES, Blobs, Checkpoint, LoadWeights, WeightChoice
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.wire import weights
@@ -31,8 +33,7 @@ AS_SAVED: Final = Default.AS_SAVED
 """`load`, `open` and `convert` take the weights from where the file states: its own records, or the files it refers to."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True):
     """Weights that exist already: a file or folder of a weight store, such as safetensors shards with their index.
 
     `save` compares them with the program's weights and writes a reference. `load` takes weights from it.
@@ -53,7 +54,7 @@ class Checkpoint:
     rank: int = 0
     """The rank whose weights the saved program has; in a load, the rank whose weights to read, for which `load(rank=)` is the
     shorter spelling."""
-    shard: Mapping[str, int] = field(default_factory=dict)
+    shard: Mapping[str, int] = {}
     """For each pattern of stored names (`*` matches anything) the dimension that ranks divide equally."""
     kind: str | None = None
     """The name of the weight store. None finds it by the location."""
@@ -101,8 +102,7 @@ class Checkpoint:
             )
 
 
-@dataclass(frozen=True)
-class Blobs:
+class Blobs(msgspec.Struct, frozen=True):
     """A content-addressed folder: each storage is a file named by its digest, written once for any number of programs."""
 
     location: str | os.PathLike[str] | UniversalPath | RemoteFile

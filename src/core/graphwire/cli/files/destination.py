@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from graphwire.cli.files.inputs import STDIN, Input, inputs_of, is_address
 from graphwire.errors import ArchiveError

@@ -6,9 +6,10 @@ import glob
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from graphwire.errors import ArchiveError
 
@@ -22,8 +23,7 @@ SUFFIX = ".pt2"
 """The suffix of the files that a folder stands for."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Input:
+class Input(msgspec.Struct, frozen=True, eq=False):
     """A file to read, or the reason why a word of the command line names none. Two that name one file are not equal."""
 
     name: str

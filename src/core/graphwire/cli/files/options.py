@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -164,14 +163,13 @@ def _limit(text: str) -> tuple[str, int]:
 def _limit_names() -> list[str]:
     from graphwire.wire import Limits, PickleLimits
 
-    own = [field.name for field in dataclasses.fields(Limits) if field.name not in ("pickle", "remote")]
-    return [*own, *(f"pickle.{field.name}" for field in dataclasses.fields(PickleLimits))]
+    own = [name for name in Limits.__struct_fields__ if name not in ("pickle", "remote")]
+    return [*own, *(f"pickle.{name}" for name in PickleLimits.__struct_fields__)]
 
 
 def _limits(given: list[tuple[str, int]]) -> Any:
-    from graphwire.wire import DEFAULT_LIMITS
+    from graphwire.wire import Limits, PickleLimits
 
     own = {name: number for name, number in given if "." not in name}
     pickle = {name.partition(".")[2]: number for name, number in given if "." in name}
-    limits = dataclasses.replace(DEFAULT_LIMITS, **own)  # type: ignore[arg-type]
-    return dataclasses.replace(limits, pickle=dataclasses.replace(limits.pickle, **pickle))
+    return Limits(**own, pickle=PickleLimits(**pickle))  # type: ignore[arg-type]

@@ -6,10 +6,11 @@ Nothing is edited in place. A changed record and the records above it are new; a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 from graphwire.errors import Obstacle
 from graphwire.schema import INSIDE, TREES, VALUE_ARMS, step_text
@@ -69,8 +70,7 @@ Edit: TypeAlias = Callable[[Record, Where], Record | None]
 """Returns the record that replaces another; None where that one stays, as one that is only checked does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
+class Edits(msgspec.Struct, frozen=True):
     """The edit of each kind of record, inner records first; None for a kind that nothing edits."""
 
     argument: Edit | None = None

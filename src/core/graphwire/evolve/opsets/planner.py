@@ -9,12 +9,11 @@ down.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem, escaped
@@ -45,8 +44,7 @@ _FIRST = "aten"
 """The namespace whose operators upgraders of other namespaces write."""
 
 
-@dataclass(frozen=True)
-class PlannedStep:
+class PlannedStep(msgspec.Struct, frozen=True):
     """One step of one namespace and its effect on the program."""
 
     namespace: str
@@ -55,19 +53,21 @@ class PlannedStep:
     nodes: tuple[upgrades.TouchedNode, ...] = ()
     problems: tuple[Problem, ...] = ()
     """The nodes that the step refuses, each with its reason."""
-    upgrades: Mapping[str, EditNode] = field(default_factory=dict, repr=False, compare=False)
+    upgrades: Mapping[str, EditNode] = {}
     """The functions that rewrite nodes, by the operator's serialized name."""
+
+    def __repr__(self) -> str:
+        return f"<PlannedStep: {self}, nodes: {len(self.nodes)}>"
 
     def __str__(self) -> str:
         return f"{self.namespace} {self.from_version} -> {self.to_version}"
 
 
-@dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The steps that convert a program to other opsets. Printable, and plain data except for the steps' functions."""
 
     steps: tuple[PlannedStep, ...] = ()
-    opset_version: Mapping[str, int] = field(default_factory=dict)
+    opset_version: Mapping[str, int] = {}
     """The program's versions after all steps."""
     opaque: tuple[str, ...] = ()
     """Namespaces whose operators are not available in this version and are kept for inspection."""
@@ -334,4 +334,4 @@ def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedSt
     """Return each step with the nodes that it touches, found by running it."""
     for step in steps:
         program, nodes, problems = upgrades.rewrite_program(program, step.upgrades)
-        yield dataclasses.replace(step, nodes=nodes, problems=problems)
+        yield replace(step, nodes=nodes, problems=problems)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -50,8 +49,7 @@ with TYPE_ANALYSIS:
 # Made at import rather than at first use: see `process.type_analysis`.
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutSpec:
+class LayoutSpec(msgspec.Struct, frozen=True):
     """One layout, described by the names of its members. `{name}` in them is the name of the program."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from graphwire.errors import RemoteError
 from graphwire.process import InterruptSafe

@@ -3,46 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from graphwire.schema import ITEM_SIZES
 
 
-@dataclass(frozen=True, slots=True)
-class StorageType:
+class StorageType(msgspec.Struct, frozen=True):
     """A storage class of torch."""
 
     dtype: str | None
     """The element type; None for the untyped class, whose lengths are in bytes."""
 
 
-@dataclass(frozen=True)
-class _Named:
+class _Named(msgspec.Struct, frozen=True):
     name: str
 
 
-class DTypeName(_Named):
+class DTypeName(_Named, frozen=True):
     """An element type, by torch's name without the prefix `torch.`."""
 
 
-class LayoutName(_Named):
+class LayoutName(_Named, frozen=True):
     """A tensor layout, by torch's name with the prefix `torch.`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceName:
+class DeviceName(msgspec.Struct, frozen=True):
     """A device, such as `cuda:0`."""
 
     type: str
     index: int | None
 
 
-class TypeName(_Named):
+class TypeName(_Named, frozen=True):
     """A class that a pickle may name but not instantiate."""
 
 
-class InstanceType(_Named):
+class InstanceType(_Named, frozen=True):
     """A class whose instances the caller of the reader wants as data."""
 
 
@@ -77,20 +75,18 @@ class Shape(tuple[int, ...]):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True):
     """A function or class that a pickle may call, with the function of this package that replaces it (`make`)."""
 
     name: str
     make: Callable[[tuple[Any, ...]], Any]
 
 
-class UnknownGlobal(_Named):
+class UnknownGlobal(_Named, frozen=True):
     """A value whose class is not on the allow-list. Only the name of the class is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(msgspec.Struct, frozen=True):
     """A storage, whose bytes are a record of the archive that contains the pickle."""
 
     dtype: str | None
@@ -108,8 +104,7 @@ class Storage:
         return self.numel * (1 if self.dtype is None else ITEM_SIZES[self.dtype])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StridedTensor:
+class StridedTensor(msgspec.Struct, frozen=True, eq=False):
     """A strided tensor in a storage. It equals only itself, so that two names of one object remain one tensor."""
 
     storage: Storage | None
@@ -125,8 +120,7 @@ class StridedTensor:
     is_param: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SparseTensor:
+class SparseTensor(msgspec.Struct, frozen=True, eq=False):
     """A sparse tensor. It equals only itself."""
 
     layout: str

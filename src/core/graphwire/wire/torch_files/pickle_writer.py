@@ -5,10 +5,12 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType, NoneType
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from graphwire.errors import EncodeError
 from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
@@ -25,15 +27,13 @@ from graphwire.wire.torch_files.pickle_values import (
 _STORAGE_OF_DTYPE = {dtype: name for name, dtype in DTYPES_OF_STORAGES.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """A value that is written where it first occurs, and referred to where it occurs again."""
 
     value: Hashable
 
 
-@dataclass(frozen=True, slots=True)
-class _Global:
+class _Global(msgspec.Struct, frozen=True):
     """A function or class of torch or Python."""
 
     module: str

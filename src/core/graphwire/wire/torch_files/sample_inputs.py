@@ -6,8 +6,9 @@ A program works without them. If they cannot be read or written, they are droppe
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
 from graphwire.schema import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from graphwire.schema import ITEM_SIZES, EncodedValue, PayloadMeta
 from graphwire.wire import Record
@@ -13,17 +13,16 @@ def number_width(dtype: str) -> int:
     return ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
 
 
-@dataclass(slots=True)
-class StateDict:
+class StateDict(msgspec.Struct):
     """The named tensors of a `torch.save` file."""
 
-    metas: dict[str, PayloadMeta] = field(default_factory=dict)
+    metas: dict[str, PayloadMeta] = {}
     """The tensors by name. `same_as` marks further names of one object. Parts of a sparse tensor are named `NAME#INDEX`."""
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, Record] = {}
     """The records by full name."""
-    encoded: dict[str, EncodedValue] = field(default_factory=dict)
+    encoded: dict[str, EncodedValue] = {}
     """The sparse tensors by name."""
-    unread: dict[str, str] = field(default_factory=dict)
+    unread: dict[str, str] = {}
     """The reason for each value that is not read, by name."""
-    pickled: set[str] = field(default_factory=set)
+    pickled: set[str] = set()
     """The members already read as a single pickled tensor."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import BinaryIO, Final, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from graphwire.errors import EncodeError, MissingRecordError
 from graphwire.schema import (
@@ -72,18 +74,17 @@ class PackedFile:
         self._lent = None
 
 
-@dataclass
-class _Storages:
+class _Storages(msgspec.Struct):
     """The storages of one file, numbered in the order of first use."""
 
     metas: Mapping[str, PayloadMeta]
     records: Mapping[str, Record]
     folder: str
     untyped: frozenset[str]
+    numbers: dict[str, int] = {}
+    dtypes: dict[str, set[str]] = {}
 
     def __post_init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self.dtypes: dict[str, set[str]] = {}
         for meta in self.metas.values():
             if meta.tensor_meta is not None:
                 self.dtypes.setdefault(meta.path_name, set()).add(meta.tensor_meta.dtype_text)

@@ -6,8 +6,9 @@ import fnmatch
 import itertools
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from graphwire.errors import ArchiveError, Problem
 from graphwire.hooks import StoredTensor
@@ -57,13 +58,12 @@ class Weight(NamedTuple):
         return math.prod(self.sizes) * ITEM_SIZES[self.dtype]
 
 
-@dataclass(slots=True)
-class WeightRecord:
+class WeightRecord(msgspec.Struct):
     """A record of weights, and the weights in it by name. Tied weights have several names."""
 
     name: str
     nbytes: int
-    weights: list[Weight] = field(default_factory=list)
+    weights: list[Weight] = []
 
     def distinct(self) -> list[Weight]:
         """Return the weights that are different parts of the record, each under its first name."""
