@@ -25,7 +25,9 @@ from graphwire_fleet.command import ACTIONS
 
 def fleet(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "graphwire", "fleet", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
+    assert "leaked" not in done.stderr  # DuckDB, about what is not collected at the end
+    return done
 
 
 def asked(catalogue: Path, sql: str) -> list[dict[str, Any]]:

@@ -171,7 +171,7 @@ def test_weights_in_other_files_stay_there_and_are_found(
 # ------------------------------------------------------------------------------------------------------ what is refused
 
 
-@pytest.mark.parametrize("kind", ["names", "case", "below", "itself", "links"])
+@pytest.mark.parametrize("kind", ["names", "case", "below", "linked", "itself"])
 def test_conflicts_are_refused_before_anything_is_written(
     kind: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,8 +181,9 @@ def test_conflicts_are_refused_before_anything_is_written(
         "case": [folder / "2.6.0", "-o", root],
         "below": [folder, "-o", folder / "new"],
         "itself": [folder / "2.1.0/linear.pt2", folder / "2.6.0/linear_strict.pt2", "-o", folder / "2.1.0"],
-        "links": [folder / "2.1.0", "--in-place"],
+        "linked": [folder, "-o", tmp_path / "elsewhere/new"],
     }
+    (tmp_path / "elsewhere").symlink_to(folder)
     (folder / "2.6.0/LINEAR.pt2").write_bytes((folder / "2.6.0/linear.pt2").read_bytes())
     (folder / "2.1.0/link.pt2").symlink_to(folder / "2.1.0/linear.pt2")
     before = bytes_below(tmp_path)

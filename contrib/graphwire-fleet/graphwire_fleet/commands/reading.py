@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -77,11 +76,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 def _existence(storage_options: Mapping[str, Any] | None) -> Callable[[str], bool]:
     """Return a function that tells whether there is a file of a name in the catalogue."""
     from graphwire.wire.remote import RemoteFile, located
+    from graphwire_fleet.sources import has_local_file
 
     def exists(name: str) -> bool:
         place = located(name, storage_options)
         if isinstance(place, RemoteFile):
             return bool(place.fs.exists(place.path))
-        return os.path.lexists(place)
+        return has_local_file(str(place))
 
     return exists

@@ -6,6 +6,8 @@ import argparse
 import time
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain, count
 from typing import Any
 
 from graphwire.cli.files import FAILED, FOUND, OK, add_opset, add_storage_options, open_options
@@ -97,7 +99,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         wanted=arguments.wanted(arguments),
     )
     files = listed(arguments, output)
-    check_destinations(files.counted(), roots_of(arguments.patterns), work)
+    work = replace(work, aliases=check_destinations(files.counted(), roots_of(arguments.patterns), work))
     with ExitStack() as stack:
         journal = None
         if folder is not None:
@@ -117,7 +119,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _new_name() -> str:
-    return f"graphwire-fleet-journal-{time.strftime('%Y%m%d-%H%M%S')}"
+    """Return the name of a folder that is not there: two runs may begin in one second, and clocks are set back."""
+    from pathlib import Path
+
+    name = f"graphwire-fleet-journal-{time.strftime('%Y%m%d-%H%M%S')}"
+    return next(each for each in chain([name], (f"{name}-{n}" for n in count(2))) if not Path(each).exists())
 
 
 def _absolute(root: str | None) -> str | None:

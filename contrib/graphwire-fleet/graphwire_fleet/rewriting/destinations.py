@@ -15,8 +15,10 @@ from graphwire_fleet.work import File
 __all__ = ["check_destinations"]
 
 
-def check_destinations(files: Iterable[File], roots: Sequence[str], work: Rewriting) -> None:
-    """Check that every file has a destination of its own. Names are compared without case, which some file systems ignore.
+def check_destinations(files: Iterable[File], roots: Sequence[str], work: Rewriting) -> frozenset[str]:
+    """Check that every file has a destination of its own; return the names of links to files that are rewritten in place anyway.
+
+    The names of new files are compared without case, which some file systems ignore.
 
     Args:
         files: the files.
@@ -27,8 +29,8 @@ def check_destinations(files: Iterable[File], roots: Sequence[str], work: Rewrit
         ArchiveError: two files go to one place; a new file would be found as one to rewrite; or a URL has secrets, which the
             journal would have too.
     """
-    root = work.root and f"{work.root.rstrip('/')}/"
-    if root and any(each.endswith("/") and root.startswith(each) for each in roots):
+    root = work.root and f"{_real(work.root).rstrip('/')}/"
+    if root and any(each.endswith("/") and root.startswith(f"{_real(each).rstrip('/')}/") for each in roots):
         raise ArchiveError(
             "the new files would be found again, below a folder that is read; nothing was written",
             remedy="Write to a folder elsewhere, or pass --in-place",
@@ -41,13 +43,33 @@ def check_destinations(files: Iterable[File], roots: Sequence[str], work: Rewrit
             known.execute("CREATE TABLE places (place TEXT PRIMARY KEY, file TEXT) WITHOUT ROWID")
             known.execute("CREATE TABLE sources (source TEXT PRIMARY KEY) WITHOUT ROWID")
             known.execute("BEGIN")
+            aliases = set()
             for file in files:
                 name = work.destination(file)
                 _check_url(name)
-                _take(known, name, file)
+                if work.root is None:
+                    aliases |= _alias(known, name, file)
+                else:
+                    _take(known, name, file)
             _check_sources(known, work)
         finally:
             known.close()
+    return frozenset(aliases)
+
+
+def _alias(known: sqlite3.Connection, name: str, file: File) -> set[str]:
+    """Return the name that is not that of the file itself, if two are listed of one that is rewritten in place."""
+    key = _text(name)
+    row = known.execute("SELECT file FROM places WHERE place = ?", [key]).fetchone()
+    if row is not None and file.name != key:
+        return {file.name}
+    known.execute("INSERT OR REPLACE INTO places VALUES (?, ?)", [key, file.name])
+    return set() if row is None else {row[0]}
+
+
+def _real(name: str) -> str:
+    """Return a path without links; a URL as it is."""
+    return name if url_of(name) else str(Path(name).resolve())
 
 
 def _take(known: sqlite3.Connection, name: str, file: File) -> None:
@@ -60,7 +82,7 @@ def _take(known: sqlite3.Connection, name: str, file: File) -> None:
             f"{other!r} and {file.name!r} would both be written to {_text(name)!r}; nothing was written",
             remedy="Write them to different folders, one after the other",
         ) from None
-    source = file.source if url_of(file.source) else str(Path(file.source).resolve())
+    source = _real(file.source)
     known.execute("INSERT OR IGNORE INTO sources VALUES (?)", [_text(source.casefold())])
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphwire.errors import ArchiveError
+from graphwire.wire.remote import url_of
 from graphwire_fleet.rewriting.places import Facts, Place, digest_of
 
 __all__ = ["Entry", "Journal", "State", "beside"]
@@ -106,9 +107,12 @@ class Journal:
         try:
             found = json.loads((self.folder / _ABOUT).read_bytes())
         except FileNotFoundError:
-            raise ArchiveError("this is no journal of a rewriting").of(str(self.folder)) from None
+            raise ArchiveError(
+                "this is no journal of a rewriting", remedy="Name the folder that convert or upgrade printed"
+            ).of(str(self.folder)) from None
         except ValueError as error:
-            raise ArchiveError(f"{_ABOUT} is damaged: {error}").of(str(self.folder)) from error
+            remedy = "Bring it back from a copy; the files as they were are below kept, and entries has their places"
+            raise ArchiveError(f"{_ABOUT} is damaged: {error}", remedy=remedy).of(str(self.folder)) from error
         if not isinstance(found, dict) or found.get("version") != _VERSION:
             remedy = "Undo it with the graphwire-fleet that wrote it"
             raise ArchiveError("this is a journal of another version", remedy=remedy).of(str(self.folder))
@@ -121,10 +125,17 @@ class Journal:
         except FileNotFoundError:
             return None
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield all entries."""
+    def entries(self) -> Iterator[Entry | ArchiveError]:
+        """Yield all entries; for one that is damaged, the error."""
+        root = self.about().get("root")
         for path in self._files("entries", ".json"):
-            yield _entry(path)
+            try:
+                entry = _entry(path)
+                if root is not None and not entry.destination.startswith(f"{str(root).rstrip('/')}/"):
+                    raise _damaged(path, f"its destination is not below {root}")
+                yield entry
+            except ArchiveError as error:
+                yield error
 
     def begin(self, destination: str, file: str, place: Place) -> Entry:
         """Keep what is at the destination, and write and return the entry."""
@@ -192,12 +203,36 @@ def _plain(about: Mapping[str, Any]) -> dict[str, Any]:
 def _entry(path: Path) -> Entry:
     try:
         tree = json.loads(path.read_bytes())
-        facts = {name: None if tree[name] is None else Facts(*tree[name]) for name in ("before", "after")}
-        return Entry(tree["destination"], tree["file"], **facts)
+        facts = {name: _facts(tree[name]) for name in ("before", "after")}
+        entry = Entry(_text(tree["destination"]), _text(tree["file"]), **facts)
     except (ValueError, TypeError, KeyError) as error:
-        raise ArchiveError(f"an entry of the journal is damaged: {error}", place=path.name).of(
-            str(path.parents[2])
-        ) from error
+        raise _damaged(path, str(error)) from error
+    if entry.identity != path.stem:
+        raise _damaged(path, "it is that of another destination")
+    if url_of(entry.destination) is None and not Path(entry.destination).is_absolute():
+        raise _damaged(path, "its destination is not an absolute path")
+    return entry
+
+
+def _facts(found: Any) -> Facts | None:
+    if found is None:
+        return None
+    sha256, nbytes = found
+    return Facts(_text(sha256), int(nbytes))
+
+
+def _text(found: Any) -> str:
+    if not isinstance(found, str):
+        raise TypeError(f"{found!r:.100} is not text")
+    return found
+
+
+def _damaged(path: Path, problem: str) -> ArchiveError:
+    folder = path.parents[2]
+    kept = folder / "kept" / path.parent.name / path.stem
+    remedy = f"The file as it was is {kept}" if kept.exists() else ""
+    damage = ArchiveError(f"an entry of the journal is damaged: {problem}", place=path.name, remedy=remedy)
+    return damage.of(str(folder))
 
 
 def _write(path: Path, tree: Mapping[str, Any]) -> None:

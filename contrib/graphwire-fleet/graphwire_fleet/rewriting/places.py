@@ -7,10 +7,11 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from graphwire.errors import RemoteError
+from graphwire.errors import ArchiveError, RemoteError
 from graphwire.wire.remote import RemoteFile, RemoteWrite, located
 
 __all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "digest_of", "place_at"]
@@ -94,30 +95,41 @@ class LocalPlace:
 
     def facts(self) -> Facts | None:
         """Return the digest and the size."""
-        try:
-            return digest_of(self._path)
-        except FileNotFoundError:
-            return None
+        return None if self._found() is None else digest_of(self._path)
 
     def stamp(self) -> Any:
         """Return the identity, the time and the size of the file."""
+        found = self._found()
+        return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
+
+    def _found(self) -> os.stat_result | None:
+        """Return what the system tells of the file; None if there is none.
+
+        Raises:
+            ArchiveError: there is something else, such as a link, which a file would replace.
+        """
         try:
-            found = self._path.stat()
+            found = self._path.lstat()
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        if not stat.S_ISREG(found.st_mode):
+            remedy = "Remove it, or write to another folder"
+            raise ArchiveError(f"there is no regular file, but a {_kind(found)}: {self.name}", remedy=remedy)
+        return found
 
     def keep(self, kept: Path) -> bool:
         """Link the file into the journal; copy it if the journal is on another disk.
 
         A link costs nothing: the file is replaced and not changed, so the bytes stay what they are.
         """
+        if self._found() is None:
+            return False
         try:
             os.link(self._path, kept)
         except FileNotFoundError:
             return False
         except OSError:
-            shutil.copy2(self._path, kept)
+            _copy(self._path, kept)
         return True
 
     def workplace(self, identity: str, journal: Path) -> Path:
@@ -126,10 +138,13 @@ class LocalPlace:
 
     def put(self, part: Path) -> None:
         """Rename the new file, with the permissions of the old one."""
-        if self._path.exists():
-            part.chmod(stat.S_IMODE(self._path.stat().st_mode))
+        found = self._found()
+        if found is not None:
+            with suppress(OSError, AttributeError):  # Only an administrator may; Windows has none.
+                os.chown(part, found.st_uid, found.st_gid)
+            part.chmod(stat.S_IMODE(found.st_mode))
         part.replace(self._path)
-        _sync_folder(self._path.parent)
+        _sync(self._path.parent)
 
     def restore(self, kept: Path, workplace: Path) -> None:
         """Link or copy the old file beside the place, and rename that."""
@@ -137,21 +152,33 @@ class LocalPlace:
         try:
             os.link(kept, part)
         except OSError:
-            shutil.copy2(kept, part)
+            _copy(kept, part)
         part.replace(self._path)
-        _sync_folder(self._path.parent)
+        _sync(self._path.parent)
 
     def remove(self) -> None:
         """Remove the file."""
         self._path.unlink(missing_ok=True)
-        _sync_folder(self._path.parent)
+        _sync(self._path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable, where the system can."""
+_KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
+
+
+def _kind(found: os.stat_result) -> str:
+    return _KINDS.get(stat.S_IFMT(found.st_mode), "device")
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copy2(source, target)
+    _sync(target)
+
+
+def _sync(path: Path) -> None:
+    """Make the content of a file, or the names in a folder, durable, where the system can."""
     if os.name != "posix":
         return
-    number = os.open(folder, os.O_RDONLY)
+    number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:
@@ -189,6 +216,7 @@ class RemotePlace:
         except FileNotFoundError:
             kept.unlink(missing_ok=True)
             return False
+        _sync(kept)
         return True
 
     def workplace(self, identity: str, journal: Path) -> Path:

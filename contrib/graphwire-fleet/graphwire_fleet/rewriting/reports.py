@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from graphwire.cli.terminal import Output
+from graphwire.errors import GraphwireError
 from graphwire_fleet.rewriting.journal import Journal
 from graphwire_fleet.rewriting.works import REPORT, Rewriting
 from graphwire_fleet.work import File, Packed
@@ -51,7 +53,8 @@ class Reported:
             self.checks[row["check"]] += 1
         failed = row["action"] == "failed"
         if failed and self._journal is not None:
-            self._journal.settle(row["destination"], self._work.place(row["destination"]))
+            with suppress(GraphwireError, OSError):  # What is left is removed when the action is repeated.
+                self._journal.settle(row["destination"], self._work.place(row["destination"]))
         if self._as_json:
             self._output.json(row, problem=failed, indent=None)
         elif failed:

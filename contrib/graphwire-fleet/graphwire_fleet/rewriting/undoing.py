@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 from graphwire.errors import ArchiveError
 from graphwire_fleet.reading import failure_of
 from graphwire_fleet.rewriting.journal import Entry, Journal
-from graphwire_fleet.rewriting.places import Place, digest_of, place_at
+from graphwire_fleet.rewriting.places import LocalPlace, Place, place_at
 from graphwire_fleet.work import Failure
 
 __all__ = ["RESTORED", "Undone", "undo"]
@@ -45,6 +45,9 @@ def undo(
     journal = Journal(folder)
     journal.about()
     for entry in journal.entries():
+        if isinstance(entry, ArchiveError):
+            yield Undone(f"{entry.file}: {entry.place}", "refused", failure_of(entry))
+            continue
         try:
             place = place_at(entry.destination, storage_options)
             yield Undone(entry.destination, _undo_one(journal, entry, place, dry_run))
@@ -55,7 +58,10 @@ def undo(
 def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Outcome:
     state = entry.state(place)
     if state == "changed":
-        raise ArchiveError("the file changed after it was rewritten", remedy="Look at it; it stays as it is")
+        kept = journal.kept(entry)
+        remedy = "It stays as it is. Undo a later rewriting first"
+        remedy += f"; the file as it was is {kept}" if kept.exists() else ""
+        raise ArchiveError("the file changed after it was rewritten", remedy=remedy)
     if not dry_run:
         journal.clear(entry, place)
     if state == "before":
@@ -65,8 +71,11 @@ def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Ou
             place.remove()
         return "removed"
     kept = journal.kept(entry)
-    if digest_of(kept) != entry.before:
-        raise ArchiveError("the journal does not have the file as it was", place=str(kept))
+    if LocalPlace(kept).facts() != entry.before:
+        raise ArchiveError(
+            f"the journal does not have the file as it was: {kept} is gone or changed",
+            remedy="Bring it back from a copy; until then the rewritten file stays",
+        )
     if not dry_run:
         place.restore(kept, journal.workplace(entry, place))
         journal.clear(entry, place)

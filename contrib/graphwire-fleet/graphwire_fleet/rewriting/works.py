@@ -39,6 +39,8 @@ class Rewriting:
     """The options of `graphwire.open`."""
     wanted: Mapping[str, Any] = field(default_factory=dict)
     """The options of the action."""
+    aliases: frozenset[str] = frozenset()
+    """The names of links to files that are rewritten under their own names."""
 
     name: ClassVar[str] = ""
 
@@ -65,6 +67,8 @@ class Rewriting:
         start = time.perf_counter()
         row: Row = {}
         failure = None
+        if file.name in self.aliases:
+            return Result(file, {REPORT: [{"action": "linked", "changes": [file.name]}]})
         try:
             self._check_below(file)
             with warnings.catch_warnings():  # What is dropped is in the report.

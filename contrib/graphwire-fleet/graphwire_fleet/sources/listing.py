@@ -25,6 +25,8 @@ __all__ = ["files_of"]
 _MAGIC, _HTTP_MAGIC = "*?[", "*["
 _AT_ONCE = 256
 """How many files of a folder are asked about together."""
+_LOCK, _OWN = ".lock", ("catalogue.json", "journal.json")
+"""The files by which the folders of catalogues and journals are known: what they have is left out."""
 _DEPTH = 100
 """The most folders in one another: an HTTP server may link a page to itself below a new name."""
 
@@ -93,11 +95,18 @@ def files_of(
             if not any(each.has(file) for each in before):
                 yield file
         if not count:
-            problem = ArchiveError(
-                "there is no such file", remedy="Quote a pattern if the shell must not change it"
-            )
-            on_problem(problem.of(shown), shown)
+            on_problem(_nothing(found).of(shown), shown)
         before.append(found)
+
+
+def _nothing(found: _Below | _Single) -> ArchiveError:
+    """Return the error for a word that names no file."""
+    if isinstance(found, _Below) and found.pattern is EVERYTHING:
+        return ArchiveError(
+            "there is no file named *.pt2 below this folder",
+            remedy="Files of other names need a pattern, such as 'folder/**/*.zip'",
+        )
+    return ArchiveError("there is no such file", remedy="Quote a pattern if the shell must not change it")
 
 
 class _Source(NamedTuple):
@@ -162,6 +171,9 @@ def _walked(
     except Exception as error:  # noqa: BLE001 - clients of stores have errors of their own
         if below or not isinstance(error, FileNotFoundError):
             on_problem(error, f"{shown}: {below}" if below else shown)
+        return
+    names = {entry.name for entry in entries}
+    if _LOCK in names and not names.isdisjoint(_OWN):
         return
     waiting: list[tuple[str, Entry]] = []
     for entry in entries:

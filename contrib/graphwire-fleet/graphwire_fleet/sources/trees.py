@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,16 @@ from urllib.parse import unquote
 from graphwire.wire.remote import protocols_of, shown_url
 from graphwire_fleet.work import File
 
-__all__ = ["SEPARATOR", "Entry", "LocalTree", "RemoteTree", "Tree", "local_file", "remote_file"]
+__all__ = [
+    "SEPARATOR",
+    "Entry",
+    "LocalTree",
+    "RemoteTree",
+    "Tree",
+    "has_local_file",
+    "local_file",
+    "remote_file",
+]
 
 SEPARATOR = "/"
 _STAMPS = (
@@ -38,6 +48,8 @@ _STAMPS = (
     "created",
 )
 """What file systems of fsspec tell of a file that changes with its content, the best first."""
+_ESCAPED = "utf-8", "backslashreplace"
+_ESCAPE = re.compile(rb"\\x([89a-f][0-9a-f])")
 _AT_ONCE = 32
 """How many files a store is asked about at once, if its listing lacks their sizes or stamps."""
 
@@ -113,12 +125,19 @@ class LocalTree:
 
 def local_file(path: str, below: str) -> File:
     """Return the file of an absolute path. One that cannot be asked about is a file too, whose reading fails."""
-    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    name = os.fsencode(path).decode(*_ESCAPED)
     try:
         found = os.stat(path)
     except OSError as error:
         return File(name, path, below, 0, f"unknown: {error.strerror}")
     return File(name, path, below, found.st_size if stat.S_ISREG(found.st_mode) else 0, _stamp(found))
+
+
+def has_local_file(name: str) -> bool:
+    """Whether there is a file of a name that `local_file` gave."""
+    data = name.encode()
+    paths = {data, _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), data)}
+    return any(map(os.path.lexists, paths))
 
 
 def _stamp(found: os.stat_result) -> str:

@@ -1,0 +1,193 @@
+"""What a rewriting finds instead of files, and a journal that somebody changed: nothing is lost, and nothing else is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fleet_files import asked, corpus
+
+from graphwire.cli import main
+
+NAMES = ("linear", "linear_strict", "loss_heads")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {os.fsdecode(each): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for name in NAMES:
+        shutil.copy(corpus() / f"2.6.0/{name}.pt2", folder)
+    return folder
+
+
+def fleet(*words: Any) -> int:
+    return main(["fleet", *map(str, words)])
+
+
+def converted(folder: Path, *words: Any) -> Path:
+    journal = folder.with_name("journal")
+    assert (
+        fleet("convert", folder, *(words or ["--in-place"]), "--format", "msgpack", "--journal", journal) == 0
+    )
+    return journal
+
+
+# ----------------------------------------------------------------------------------------------------------- other things
+
+
+def test_a_file_with_several_names_is_rewritten_once_and_links_stay(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    latest = folder / "latest.pt2"
+    latest.symlink_to("linear.pt2")
+    os.link(folder / "linear_strict.pt2", folder / "same.pt2")
+    shutil.copy(folder / "linear.pt2", folder / "LINEAR.pt2")
+    (folder.parent / "link.pt2").symlink_to(folder / "linear.pt2")
+    before = contents(folder)
+    journal = folder.with_name("journal")
+    words = ["convert", folder.parent / "link.pt2", folder, "--in-place", "--format", "msgpack"]
+    assert fleet(*words, "--journal", journal) == 0
+    printed = capsys.readouterr()
+    assert f"{folder / 'linear.pt2'}: linked, {latest}" in printed.out
+    assert "5 written, 2 linked" in printed.err
+    assert latest.is_symlink()
+    assert not any(each == before[name] for name, each in contents(folder).items())
+    assert fleet("undo", journal) == 0
+    assert contents(folder) == before
+    assert latest.is_symlink()
+
+
+@pytest.mark.parametrize("what", ["a link", "a broken link", "a named pipe", "a folder"])
+def test_only_regular_files_are_replaced(
+    what: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "new/linear.pt2"
+    place.parent.mkdir()
+    make: dict[str, Callable[[], object]] = {
+        "a link": lambda: place.symlink_to("../models/loss_heads.pt2"),
+        "a broken link": lambda: place.symlink_to("nowhere"),
+        "a named pipe": lambda: os.mkfifo(place),
+        "a folder": place.mkdir,
+    }
+    make[what]()
+    before, found = contents(folder), place.lstat()
+    assert fleet("convert", folder, "-o", place.parent, "--journal", tmp_path / "journal") == 2
+    assert f"there is no regular file, but {what.replace('broken ', '')}: {place}" in capsys.readouterr().out
+    assert fleet("undo", tmp_path / "journal") == 0
+    assert (contents(folder), place.lstat().st_ino) == (before, found.st_ino)
+
+
+def test_undo_waits_for_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = converted(folder)
+    pipe, kept = folder / "linear.pt2", min(each for each in journal.glob("kept/*/*"))
+    for path in (pipe, kept):
+        path.unlink()
+        os.mkfifo(path)
+    assert fleet("undo", journal) == 1
+    assert "but a named pipe" in capsys.readouterr().out
+
+
+def test_journals_and_catalogues_are_not_read_as_files_of_a_fleet(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(folder)
+    monkeypatch.chdir(folder)
+    assert fleet("convert", "**/*", "--in-place", "--format", "msgpack", "--journal", "first") == 0
+    assert fleet("inspect", "**/*", "-o", "catalogue") == 0
+    assert fleet("convert", "**/*", "--in-place", "--format", "cbor", "--journal", "second") == 0
+    assert asked("catalogue", "SELECT file FROM files ORDER BY file") == [
+        (str(folder / f"{name}.pt2"),) for name in NAMES
+    ]
+    assert fleet("undo", "second") == 0
+    assert fleet("undo", "first") == 0
+    assert {name: each for name, each in contents(folder).items() if name in before} == before
+
+
+def test_a_file_whose_name_is_not_utf_8_stays_in_the_catalogue(tmp_path: Path) -> None:
+    good = corpus() / "2.6.0/linear.pt2"
+    (tmp_path / "models").mkdir()
+    for name in (b"a\xff.pt2", rb"b\xff.pt2", b"c.pt2"):
+        shutil.copy(good, os.fsencode(tmp_path / "models") + b"/" + name)
+    place = tmp_path / "catalogue"
+    assert fleet("inspect", tmp_path / "models", "-o", place) == 0
+    assert fleet("inspect", tmp_path / "models/c*.pt2", "-o", place) == 0
+    assert asked(place, "SELECT count(*) FROM files") == [(3,)]
+    (tmp_path / "models" / os.fsdecode(b"a\xff.pt2")).unlink()
+    assert fleet("inspect", tmp_path / "models/c*.pt2", "-o", place) == 0
+    assert asked(place, "SELECT count(*) FROM files") == [(2,)]
+
+
+# --------------------------------------------------------------------------------------------------------- changed by hand
+
+
+def elsewhere(tree: dict[str, Any], victim: Path) -> Any:
+    return tree | {"destination": str(victim)}
+
+
+def new_elsewhere(tree: dict[str, Any], victim: Path) -> Any:
+    return tree | {"destination": str(victim), "before": None}
+
+
+def not_an_object(tree: dict[str, Any], victim: Path) -> Any:
+    return [tree]
+
+
+def numbers(tree: dict[str, Any], victim: Path) -> Any:
+    return tree | {"before": [1, "2"]}
+
+
+def no_destination(tree: dict[str, Any], victim: Path) -> Any:
+    return tree | {"destination": None}
+
+
+@pytest.mark.parametrize("change", [elsewhere, new_elsewhere, not_an_object, numbers, no_destination])
+def test_an_entry_that_was_changed_is_refused_and_the_others_are_put_back(
+    change: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, victim = contents(folder), tmp_path / "victim.pt2"
+    journal = converted(folder)
+    shutil.copy(folder / "linear.pt2", victim)  # The bytes are those that the entry has.
+    entry = next(each for each in journal.glob("entries/*/*.json") if "linear.pt2" in each.read_text())
+    whole = entry.read_text()
+    entry.write_text(json.dumps(change(json.loads(whole), victim)))
+    after = contents(folder)
+    assert fleet("undo", journal) == 1
+    printed = capsys.readouterr().out
+    assert f"{entry.name}: refused: an entry of the journal is damaged" in printed
+    assert f"The file as it was is {journal / 'kept' / entry.parent.name / entry.stem}" in printed
+    path = str(folder / "linear.pt2")
+    assert contents(folder) == before | {path: after[path]}
+    assert victim.read_bytes() == after[path]
+    # To go on with it fails for this file alone, too.
+    assert fleet("convert", folder, "--in-place", "--format", "msgpack", "--journal", journal) == 2
+    assert "2 written, 1 failed" in capsys.readouterr().err
+    entry.write_text(whole)
+    assert fleet("undo", journal) == 0
+    assert contents(folder) == before
+
+
+def test_no_entry_leads_out_of_the_folder_of_the_new_files(folder: Path, tmp_path: Path) -> None:
+    from graphwire_fleet.rewriting.journal import identity_of
+
+    journal, victim = converted(folder, "-o", tmp_path / "new"), tmp_path / "victim.pt2"
+    shutil.copy(tmp_path / "new/linear.pt2", victim)
+    entry = next(each for each in journal.glob("entries/*/*.json") if "linear.pt2" in each.read_text())
+    tree = json.loads(entry.read_text()) | {"destination": str(victim)}
+    entry.unlink()
+    (entry.parent / f"{identity_of(str(victim))}.json").write_text(json.dumps(tree))
+    assert fleet("undo", journal) == 1
+    assert victim.exists()
