@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validation import check_valid
 from graphwire.api.argument_checks import check_limits, check_records
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.errors import EncodeError, FormatError, GraphwireWarning
 from graphwire.evolve import early_steps, operators, targets
-from graphwire.evolve.documents import DRAFT, AppliedStep, Version, version_of
+from graphwire.evolve.documents import DRAFT, Version, version_of
 from graphwire.hooks import Registry, Tree, WireFormat, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec
@@ -28,6 +28,9 @@ from graphwire.wire.package import (
     write_program,
     write_treespec,
 )
+
+if TYPE_CHECKING:
+    from graphwire.evolve.documents import AppliedStep
 
 
 @writing()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from graphwire.analysis.inspection import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents import AppliedStep, Version, release_of, releases_with
+from graphwire.evolve.documents import Version, release_of, releases_with
 from graphwire.evolve.opsets import Plan, plan_for, walk_nodes
 from graphwire.evolve.targets import first_reader_of
 from graphwire.hooks import Registry
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.wire import Payloads
+
+if TYPE_CHECKING:
+    from graphwire.evolve.documents import AppliedStep
 
 
 class Origin(msgspec.Struct, frozen=True):

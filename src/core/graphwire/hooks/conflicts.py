@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import PluginConflictError
@@ -17,14 +17,14 @@ from graphwire.hooks.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, 
 from graphwire.hooks.provisions import Provision, Refusal, step_name
 
 
-class UnavailableName(NamedTuple):
+class UnavailableName(msgspec.Struct, frozen=True):
     """Why a name that a plugin claims is unavailable."""
 
     plugin: PluginInfo
     refusal: Refusal
 
 
-class OwnedNames(NamedTuple):
+class OwnedNames(msgspec.Struct, frozen=True):
     """The result of conflict resolution: which plugin owns which names."""
 
     infos: tuple[PluginInfo, ...]
@@ -252,7 +252,7 @@ def _settled(
         infos.append(_info(info, own) if plugin.info.status == "active" else plugin.info)
     order = sorted(claims, key=lambda claim: not claim.box)
     provisions = tuple(
-        (infos[claim.owner], claim.provision._replace(names=tuple(claim.names)))
+        (infos[claim.owner], replace(claim.provision, names=tuple(claim.names)))
         for claim in order
         if claim.names
     )

@@ -84,7 +84,7 @@ class PluginInfo(msgspec.Struct, frozen=True):
         return f"plugin `{self.name}`{origin}"
 
 
-class LoadedPlugin(NamedTuple):
+class LoadedPlugin(msgspec.Struct, frozen=True):
     """A plugin and its valid provisions, before conflicts between plugins are resolved."""
 
     info: PluginInfo

@@ -8,6 +8,7 @@ from itertools import islice
 from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
 import pluggy
 
 from graphwire.errors import PluginError
@@ -43,7 +44,7 @@ from graphwire.hooks.weight_stores import WeightStore
 __all__ = ["HOOKS", "Hook", "Provision", "Provisions", "Refusal", "error_text", "provisions_of", "step_name"]
 
 
-class Hook(NamedTuple):
+class Hook(msgspec.Struct, frozen=True):
     """One of the eight hooks, and the interface of its providers."""
 
     kind: str
@@ -77,7 +78,7 @@ HOOKS: tuple[Hook, ...] = (
 )
 
 
-class Provision(NamedTuple):
+class Provision(msgspec.Struct, frozen=True):
     """One provider, with its attributes at registration. Later changes of the attributes have no effect."""
 
     kind: str
@@ -104,7 +105,7 @@ class Refusal(NamedTuple):
         return self.reason
 
 
-class Provisions(NamedTuple):
+class Provisions(msgspec.Struct, frozen=True):
     """What a plugin provides: its hooks, and the accepted and refused providers."""
 
     hooks: tuple[str, ...]

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ from graphwire.hooks.interfaces import TreespecSerializer
 from graphwire.hooks.provisions import error_text
 
 
-class TreespecType(NamedTuple):
+class TreespecType(msgspec.Struct, frozen=True):
     """A container type, and the plugin's treespec serializer that supports it."""
 
     name: str

@@ -14,16 +14,19 @@ inf and nan 16.
 from __future__ import annotations
 
 import io
-from typing import Any, NoReturn
-
-import cbor2
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphwire.errors import FormatError, GraphwireError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
-from graphwire.lazy import pattern
+from graphwire.lazy import later, pattern
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
 from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
+
+if TYPE_CHECKING:
+    import cbor2
+else:
+    cbor2 = later("cbor2")  # most files are of another format
 
 _MARK = b"the metas of the values"
 _CONTAINERS = bytes(range(0x80, 0xC0))

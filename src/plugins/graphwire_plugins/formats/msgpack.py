@@ -10,16 +10,21 @@ A document starts with a map; `matches` checks its header and its first key.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgpack
 import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.lazy import later
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
 from graphwire.wire import DEFAULT_LIMITS, MAX_RECORDS, check_containers, measure_tree
+
+if TYPE_CHECKING:
+    import msgpack
+else:
+    msgpack = later("msgpack")  # most files are of another format
 
 _PROGRAMS = ProgramDecoder(msgspec.msgpack)
 _CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple
+
+import msgspec
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import Chunk, NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
@@ -226,7 +227,7 @@ def _stored(header: Header, location: str, name: str) -> StoredTensor:
 # --------------------------------------------------------------------------------------------------------------- writing
 
 
-class _NewFile(NamedTuple):
+class _NewFile(msgspec.Struct, frozen=True):
     """A file to write: its first bytes, and tensors behind them."""
 
     location: str

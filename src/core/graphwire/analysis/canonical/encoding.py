@@ -12,13 +12,13 @@ schema. `docs/spec/canonical.md` specifies it for other languages:
 
 from __future__ import annotations
 
-import hashlib
 import math
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 
+from graphwire.lazy import hashlib
 from graphwire.schema import Float, decode_float
 
 _encoder = msgspec.msgpack.Encoder()

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from graphwire.analysis.canonical.encoding import content_bytes, digest
 from graphwire.analysis.canonical.expression_content import COMMUTATIVE, expression_content
@@ -137,7 +139,7 @@ def _by_first_appearance(values: Iterable[Expression], keys: Iterable[Expression
     return [*groups, list(alone)]
 
 
-class _Shape(NamedTuple):
+class _Shape(msgspec.Struct, frozen=True):
     """An expression without the names of its symbols."""
 
     digest: bytes

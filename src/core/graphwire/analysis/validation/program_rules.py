@@ -36,8 +36,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+import msgspec
 from msgspec.structs import astuple
 
 from graphwire.analysis.validation import legal_names
@@ -75,7 +76,7 @@ from graphwire.schema.texts import (
 )
 
 
-class ValidationLimits(NamedTuple):
+class ValidationLimits(msgspec.Struct, frozen=True):
     """The limits that a valid program must respect."""
 
     nesting: int = 100
@@ -162,7 +163,7 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
         _check_spec(walk, (place, ".output_specs", index), result, argument, targets)
 
 
-class _SpecRule(NamedTuple):
+class _SpecRule(msgspec.Struct, frozen=True):
     """The rule for one arm of a spec."""
 
     arm: str

@@ -9,7 +9,8 @@ that the file is damaged, or that its weights belong to another program.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from graphwire.analysis.validation.legal_names import number_text, quoted
 from graphwire.errors import Problem
@@ -19,7 +20,7 @@ _SHOWN = 10
 """The largest number of sizes of a tensor to show in a message."""
 
 
-class TensorFacts(NamedTuple):
+class TensorFacts(msgspec.Struct, frozen=True):
     """The facts about a tensor that are compared. Sizes and strides count elements; None means that the number is unknown."""
 
     dtype: str

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from graphwire.cli.files import (
     OK,
     Input,
@@ -86,7 +88,6 @@ def _details(archive: Archive, name: str, arguments: argparse.Namespace) -> _Det
 
 
 def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
-    import msgspec
 
     import graphwire
     from graphwire.cli.reading.inspection import inspection_sections
@@ -112,7 +113,6 @@ def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) ->
 
 
 def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, Any]:
-    import msgspec
 
     tree: dict[str, Any] = {"contains": [each._asdict() for each in details.contains]}
     if arguments.modules:

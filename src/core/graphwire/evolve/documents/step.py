@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from graphwire.evolve.documents.trees import (
     OURS,
     Edits,
@@ -64,7 +66,7 @@ class Step(NamedTuple):
         return with_version(tree, self.older)
 
 
-class AppliedStep(NamedTuple):
+class AppliedStep(msgspec.Struct, frozen=True):
     """One step that was applied upward."""
 
     what: str
@@ -81,7 +83,7 @@ class AppliedStep(NamedTuple):
 # ----------------------------------------------------------------------------------------- constructs that a version added
 
 
-class _New(NamedTuple):
+class _New(msgspec.Struct, frozen=True):
     """The constructs that a version added, which older ones cannot express: for each arm its name in messages."""
 
     arguments: dict[str, str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import is_
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,7 @@ Report: TypeAlias = Callable[[Obstacle], None]
 """Receives each obstacle of a conversion to an older version."""
 
 
-class Where(NamedTuple):
+class Where(msgspec.Struct, frozen=True):
     """A place in a document; its texts are only made when something is reported."""
 
     parent: Where | None

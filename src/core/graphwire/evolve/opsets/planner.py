@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -115,7 +115,7 @@ class Plan(msgspec.Struct, frozen=True):
 # ----------------------------------------------------------------------------------------------------------- plan
 
 
-class _Gap(NamedTuple):
+class _Gap(msgspec.Struct, frozen=True):
     """A namespace that cannot be converted to the requested version."""
 
     namespace: str

@@ -6,6 +6,8 @@ import struct
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from graphwire.errors import ArchiveError, LimitError
 from graphwire.wire import Limits
 from graphwire.wire.archive import zip_layout
@@ -20,7 +22,7 @@ def _damaged(problem: str, record: str = "") -> ArchiveError:
     return ArchiveError(problem, place=f"record {record!r}" if record else "", remedy=_REMEDY)
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True):
     """The directory's entry for one member."""
 
     name: str
@@ -49,7 +51,7 @@ _Row: TypeAlias = tuple[str, bytes, int, int, int, int, int, int, int]
 """The fields of an `Entry` except `end`, which depends on the other entries."""
 
 
-class Directory(NamedTuple):
+class Directory(msgspec.Struct, frozen=True):
     """The central directory of an archive."""
 
     entries: list[Entry]
