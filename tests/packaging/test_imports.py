@@ -71,8 +71,12 @@ def test_the_version_needs_the_command_line_alone() -> None:
     assert not modules & {"pluggy", "msgspec", "dataclasses", "inspect", "pathlib", *SLOW}
 
 
+FORMATS = {"cbor2", "msgpack"}
+
+
 @pytest.mark.parametrize(
-    ("name", "slow", "most"), [("inspect", SLOW, 170), ("verify", {"difflib", "shutil"}, 180)]
+    ("name", "slow", "most"),
+    [("inspect", SLOW | FORMATS | {"dataclasses"}, 170), ("verify", {"difflib", "shutil"} | FORMATS, 180)],
 )
 def test_a_command_imports_what_it_uses(file: Path, name: str, slow: set[str], most: int) -> None:
     modules = command(name, file)
@@ -80,6 +84,21 @@ def test_a_command_imports_what_it_uses(file: Path, name: str, slow: set[str], m
     for unused in ("evolve.early_steps.", "evolve.steps.", "wire.torch_files.pickle", "analysis.canonical."):
         assert not {each for each in modules if each.startswith(f"graphwire.{unused}")}
     assert len(ours(modules)) <= most
+
+
+def test_a_file_of_torch_with_dynamic_shapes_is_inspected_without_hashes_and_schema_steps(
+    tmp_path: Path,
+) -> None:
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(Small().eval(), (torch.ones(2, 4),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, tmp_path / "dynamic.pt2")
+    modules = command("inspect", tmp_path / "dynamic.pt2")
+    assert not modules & (SLOW | FORMATS | SYMBOLS | {"torch"})
+    assert not {
+        each
+        for each in modules
+        if each.startswith(("graphwire.evolve.early_steps.", "graphwire.evolve.steps."))
+    }
 
 
 def test_a_program_of_static_shapes_needs_no_symbols_and_no_compiler(file: Path) -> None:

@@ -10,7 +10,7 @@ from graphwire.api.argument_checks import check_limits, check_records
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.errors import EncodeError, FormatError, GraphwireWarning
 from graphwire.evolve import early_steps, operators, targets
-from graphwire.evolve.documents import DRAFT, Version, version_of
+from graphwire.evolve.documents import DRAFT, Version, is_current, version_of
 from graphwire.hooks import Registry, Tree, WireFormat, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec
@@ -147,8 +147,11 @@ def program_at_current_schema(document: Program | Tree) -> tuple[Program, Versio
     """Return the program of a document of any schema version, the version, and the schema steps that were applied."""
     if isinstance(document, Program):
         return document, Version(*SCHEMA_VERSION), []
+    version = version_of(document)
+    if is_current(version):  # which needs none of the steps
+        return program_from_tree(document), version, []
     current, taken = targets.upgrade(document)
-    return program_from_tree(current), version_of(document), taken
+    return program_from_tree(current), version, taken
 
 
 @overload

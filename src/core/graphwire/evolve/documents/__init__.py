@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         COMPACT_5_3,
         RELEASES,
         first_release,
+        is_current,
         release_of,
         releases_with,
         version_of,
@@ -88,7 +89,7 @@ else:
                 "MALFORMED OURS ROOT Edit Edits Node Record Refuse Report Where arguments_of arm_of "
                 "name_of node_label refusing rewrite treespecs"
             ),
-            ".versions": "COMPACT_5_3 RELEASES first_release release_of releases_with version_of version_with",
+            ".versions": "COMPACT_5_3 RELEASES first_release is_current release_of releases_with version_of version_with",
             ".vocabulary": "EXTENSIONS FIELDS TYPES fields_of_torch",
             "graphwire.schema": "DRAFT Version",
         },
@@ -126,6 +127,7 @@ __all__ = [
     "greatest_integer_from_infinity",
     "infinity_from_greatest_integer",
     "infinity_to_unbounded",
+    "is_current",
     "literal_as_value",
     "name_of",
     "name_symbols_by_operators",

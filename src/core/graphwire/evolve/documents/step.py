@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,7 +19,7 @@ from graphwire.evolve.documents.trees import (
     refusing,
     rewrite,
 )
-from graphwire.evolve.documents.versions import RELEASES, first_release, with_version
+from graphwire.evolve.documents.versions import first_release, with_version
 from graphwire.evolve.documents.vocabulary import FIELDS, TYPES
 from graphwire.schema import (
     ARMS,
@@ -95,6 +96,7 @@ class _New(msgspec.Struct, frozen=True):
     """Arms of the specs of inputs and outputs."""
 
 
+@cache
 def _new_with(version: Version | None) -> _New:
     """Return the constructs that a version added; with None, those that no release of torch reads."""
     rows = {arm: row for arm, row in ARMS.items() if not (row.resolved or row.feature)}
@@ -113,9 +115,6 @@ def _new_with(version: Version | None) -> _New:
     return _New(arguments, places, types, refused)
 
 
-_NEW: Final = {version: _new_with(version) for version in (None, *RELEASES.values())}
-
-
 def report_new_constructs(tree: Record, report: Report, version: Version | None) -> None:
     """Report every argument, element type and spec of a document that a schema version added.
 
@@ -123,7 +122,7 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
         tree: the document, in that version.
         version: None for the constructs that no release of torch reads.
     """
-    new = _NEW[version]
+    new = _new_with(version)
     refuse = refusing(report, OURS if version is None else first_release(version))
 
     def of_argument(argument: Record, where: Where) -> None:

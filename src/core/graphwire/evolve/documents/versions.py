@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.schema import DRAFT, Version
+from graphwire.schema import DRAFT, SCHEMA_VERSION, Version
 
 COMPACT_5_3 = Version(5, 3, "compact")
 
@@ -54,6 +54,11 @@ def version_with(release: str) -> Version | None:
     """Return the schema version that a release of torch introduced; None if an older release has the same one."""
     version = RELEASES[release]
     return version if first_release(version) == f"torch-{release}" else None
+
+
+def is_current(version: Version) -> bool:
+    """Whether documents of a version are read as they are: that of `graphwire.schema`, or a newer minor version."""
+    return version.major == SCHEMA_VERSION[0] and version >= Version(*SCHEMA_VERSION)
 
 
 def version_of(tree: Any) -> Version:

@@ -20,6 +20,7 @@ from graphwire.evolve.documents import (
     Step,
     Version,
     first_release,
+    is_current,
     report_new_constructs,
     version_of,
 )
@@ -87,7 +88,7 @@ def upgrade(tree: Any) -> tuple[Record, list[AppliedStep]]:
         SchemaError: the document does not match the schema of its version.
     """
     version = version_of(tree)
-    if version.major == CURRENT.major and version >= CURRENT:
+    if is_current(version):
         _check_requires(tree)
         return tree, []
     taken: list[AppliedStep] = []
