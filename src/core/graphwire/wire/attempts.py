@@ -38,22 +38,19 @@ _REMEDY = "Try again later; if it stays, look at the server, the network and sto
 
 
 class Attempts(msgspec.Struct, frozen=True):
-    """How often a remote file system is called, and how long it may take.
-
-    Args:
-        count: the attempts in all.
-        wait: the seconds before the second attempt. Each further wait is twice as long, and a random part of it is left out, so
-            that many readers do not return at once.
-        longest_wait: in seconds.
-        seconds: how long one attempt may take, beside the time for its bytes.
-        slowest: in bytes a second. A slower transfer is a stalled one.
-    """
+    """How often a remote file system is called, and how long it may take."""
 
     count: int = 5
+    """The attempts in all."""
     wait: float = 0.25
+    """The seconds before the second attempt. Each further wait is twice as long, and a random part of it is left out, so that
+    many readers do not return at once."""
     longest_wait: float = 8.0
+    """In seconds."""
     seconds: float = 30.0
+    """How long one attempt may take, beside the time for its bytes."""
     slowest: int = 1 << 15
+    """In bytes a second. A slower transfer is a stalled one."""
 
     def limit(self, nbytes: int = 0) -> float:
         """Return how many seconds an attempt to transfer bytes may take."""
