@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import random
-import time
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
 import torch
+from growth import growth_of
 
 import graphwire
 from graphwire.analysis.diff.program_diff import diff
@@ -78,33 +76,21 @@ def _graph(base: Program, form: str, count: int) -> Program:
     return program
 
 
-def _seconds(function: Callable[[], Any]) -> float:
-    """The shorter of two runs, without collections of garbage, which look at all that the process has."""
-    seconds = []
-    for _ in range(2):
-        gc.collect()
-        gc.disable()
-        begun = time.process_time()
-        function()
-        seconds.append(time.process_time() - begun)
-        gc.enable()
-    return min(seconds)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_the_hash_of_four_times_the_nodes_takes_little_more_than_four_times_as_long(
     base: Program, form: str
 ) -> None:
     small, large = (_graph(base, form, count) for count in (SMALL, LARGE))
-    little = _seconds(lambda: graphwire.content_hash(small))
     # A sort of four times as many takes 4.6 times as long; what is quadratic, sixteen times.
-    assert _seconds(lambda: graphwire.content_hash(large)) < 9 * little
+    assert (
+        growth_of(lambda: graphwire.content_hash(small), lambda: graphwire.content_hash(large), bound=9) < 9
+    )
 
 
 def test_the_diff_of_four_times_the_nodes_takes_little_more_than_four_times_as_long(base: Program) -> None:
-    seconds = []
+    pairs = []
     for count in (SMALL, LARGE):
         one, other = (_graph(base, "any nodes", count) for _ in range(2))
         other.graph_module.graph.nodes[count // 2].target = "torch.ops.aten.cos.default"
-        seconds.append(_seconds(lambda one=one, other=other: diff(one, other)))
-    assert seconds[1] < 9 * seconds[0]
+        pairs.append((one, other))
+    assert growth_of(lambda: diff(*pairs[0]), lambda: diff(*pairs[1]), bound=9) < 9
