@@ -122,6 +122,23 @@ def test_a_loaded_program_of_dynamic_shapes_imports_what_torchs_environment_impo
     assert not modules & {"torch.export._trace", "torch._inductor.sizevars", "networkx"}
 
 
+def test_a_module_that_another_thread_has_begun_to_import_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "slow_library.py").write_text(
+        "import threading\nbegun.set()\nthreading.Event().wait(0.3)\nready = True\n", "utf-8"
+    )
+    code = """
+import builtins, sys, threading
+from graphwire.lazy import imported
+sys.path.insert(0, sys.argv[1])
+assert imported("slow_library") is None
+builtins.begun = threading.Event()
+threading.Thread(target=__import__, args=("slow_library",)).start()
+begun.wait()
+assert imported("slow_library").ready
+"""
+    imported_by(code, tmp_path)
+
+
 DOORS = sorted(path for path in CORE.rglob("__init__.py") if "door(" in path.read_text("utf-8"))
 
 

@@ -13,7 +13,7 @@ from importlib import import_module  # noqa: TID251 the callers name modules of 
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, AnyStr, cast
 
-__all__ = ["ctypes", "difflib", "door", "futures", "hashlib", "later", "pattern"]
+__all__ = ["ctypes", "difflib", "door", "futures", "hashlib", "imported", "later", "pattern"]
 
 
 def door(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
@@ -52,6 +52,15 @@ class _Later(ModuleType):
 def later(module: str) -> Any:
     """Return what stands for a module and imports it at first use. An attribute is looked up once."""
     return _Later(module)
+
+
+def imported(module: str) -> Any:
+    """Return a module if this process has imported it, else None. If another thread has only begun to, wait for it.
+
+    Args:
+        module: a name that is fixed in the source.
+    """
+    return import_module(module) if module in sys.modules else None
 
 
 class _Pattern:

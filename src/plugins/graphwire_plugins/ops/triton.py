@@ -10,13 +10,13 @@ has the kernel itself can therefore have it tuned.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError
+from graphwire.lazy import imported
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 
 _INPUT = "launch"
@@ -178,7 +178,7 @@ def _is_plain(configs: Sequence[Any], lists: Mapping[Any, Any]) -> bool:
 
 def _tuned(kernel: Any, configs: Sequence[Mapping[str, Any]], lists: Mapping[Any, Any]) -> Any:
     """Return a kernel with configurations to try, built like torch's own; None if Triton is not imported."""
-    triton = sys.modules.get("triton")
+    triton = imported("triton")
     if triton is None:
         return None
     made = []
@@ -197,7 +197,7 @@ def _encode_constant(value: Any) -> Any:
 def _decode_constant(value: Any) -> Any:
     match value:
         case {"triton.language": str(name)} if len(value) == 1:
-            language = sys.modules.get("triton.language")
+            language = imported("triton.language")
             try:
                 return TritonType(name) if language is None else language.dtype(name)
             except AssertionError:
