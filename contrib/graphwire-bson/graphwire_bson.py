@@ -56,7 +56,9 @@ class BsonFormat:
             document = bson.decode(data)
             if list(document) != [_ROOT] or bson.encode(document) != data:
                 raise FormatError("the bytes are not a BSON document of graphwire")
-            return _from_bson(document[_ROOT])
+            tree = _from_bson(document[_ROOT])
+            measure_tree(tree)
+            return tree
         except RecursionError as error:
             raise LimitError("the BSON document is nested too deeply") from error
         except (bson.errors.BSONError, ValueError, TypeError, OverflowError) as error:

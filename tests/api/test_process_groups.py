@@ -29,6 +29,12 @@ import torch.distributed._functional_collectives as functional  # noqa: E402
 SCRIPT = Path(__file__).with_name("world_process.py")
 ALL_REDUCE = "torch.ops._c10d_functional.all_reduce.default"
 ALL_GATHER = "torch.ops._c10d_functional.all_gather_into_tensor.default"
+SETTINGS: Any = (
+    torch.compiler.config
+    if hasattr(torch.compiler.config, "compile_on_one_rank")
+    else getattr(distributed, "config", None)
+)
+"""Where torch has its setting `compile_on_one_rank`: 2.13 has it in `torch.distributed.config`."""
 
 # ------------------------------------------------------------------------------------------------------ real worlds
 
@@ -376,10 +382,7 @@ def test_example_inputs_that_belong_to_a_job_are_left_out_with_a_warning(
     assert graphwire.load(tmp_path / "without.pt2").example_inputs is None
 
 
-@pytest.mark.skipif(
-    not hasattr(getattr(distributed, "config", None), "compile_on_one_rank"),
-    reason="this torch exports names only",
-)
+@pytest.mark.skipif(not hasattr(SETTINGS, "compile_on_one_rank"), reason="this torch exports names only")
 def test_a_graph_that_finds_its_group_by_a_mesh_is_refused(job: Any, tmp_path: Path) -> None:
     of_ranks = mesh()
 
@@ -387,9 +390,9 @@ def test_a_graph_that_finds_its_group_by_a_mesh_is_refused(job: Any, tmp_path: P
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return functional.all_reduce(x, "sum", (of_ranks, 0)) + 1
 
-    with distributed.config.patch(compile_on_one_rank=True):
+    with SETTINGS.patch(compile_on_one_rank=True):
         program = torch.export.export(OfMesh(), (torch.ones(2),))
-    with pytest.raises(EncodeError, match=r"without `torch\.distributed\.config\.compile_on_one_rank`"):
+    with pytest.raises(EncodeError, match="without torch's setting `compile_on_one_rank`"):
         graphwire.save(program, tmp_path / "refused.pt2")
     assert list(tmp_path.iterdir()) == []
 

@@ -542,14 +542,15 @@ WANTED = ("argparse.Namespace", "pathlib.PosixPath")
 
 
 def test_instances_of_wanted_classes_are_data() -> None:
-    value = {"a": argparse.Namespace(x=1, y=[argparse.Namespace()]), "b": pathlib.PosixPath("/a/b")}
+    path = pathlib.PosixPath("/a/b")
+    value = {"a": argparse.Namespace(x=1, y=[argparse.Namespace()]), "b": path}
     with nothing_runs():
         read = read_pickle(pickle.dumps(value), classes=WANTED)
     instance = read["a"]
     assert type(instance) is Instance
     assert instance.name == "argparse.Namespace"
     assert instance["x"] == 1
-    assert dict(read["b"]) == {0: "/", 1: "a", 2: "b"}
+    assert dict(read["b"]) == dict(enumerate(path.__reduce__()[1]))  # Python 3.14 pickles a path whole
     assert instance != Instance("argparse.Namespace", instance)
     refused(pickle.dumps(value), "argparse.Namespace")
     writer = PickleWriter()

@@ -241,7 +241,7 @@ def _found_by_metadata() -> list[_Found]:
         try:
             if not _has_our_group(found):
                 continue
-            name = str(found.name or "")
+            name = _field(found, "Name")
             if not name or normal_name(name) in seen:
                 continue
             seen.add(normal_name(name))
@@ -249,7 +249,7 @@ def _found_by_metadata() -> list[_Found]:
             # if the folder's name differs from the metadata.
             with contextlib.suppress(PackageNotFoundError):
                 found = distribution_named(name)  # noqa: PLW2901
-            version = str(found.version or "")
+            version = _field(found, "Version")
             for entry_point in found.entry_points.select(group=hookspecs.PROJECT):
                 rows.append(
                     _Found(PluginInfo(str(entry_point.name), name, version), partial(_loaded, entry_point))
@@ -259,6 +259,11 @@ def _found_by_metadata() -> list[_Found]:
             reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
             rows.append(_Found(PluginInfo(name or folder, name or folder, version), str, reason))
     return rows
+
+
+def _field(distribution: Distribution, name: str) -> str:
+    """Return a field of the metadata; "" if it is absent, for which `Distribution.name` and `version` warn since Python 3.12."""
+    return str((distribution.metadata.get_all(name) or [""])[0])
 
 
 def _has_our_group(distribution: Distribution) -> bool:

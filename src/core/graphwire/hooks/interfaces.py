@@ -52,6 +52,7 @@ class WireFormat(Protocol):
 
         Raises:
             FormatError: the bytes are not a document of this format.
+            LimitError: its containers are nested deeper than 400 (`graphwire.wire.MAX_DEPTH`).
         """
         ...
 
@@ -69,7 +70,7 @@ class BoundedFormat(WireFormat, Protocol):
 
     def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
         """Decode like `decode`, if the document has at most `containers` lists and dicts. It may overestimate their
-        number.
+        number, and leave the check of the depth to its caller.
 
         Raises:
             FormatError: the bytes are not a document of this format.

@@ -196,7 +196,7 @@ class WireFormatContract:
         with pytest.raises((FormatError, LimitError)):
             self.wire_format.encode(tree)
 
-    @pytest.mark.parametrize("depth", [5000, 100_000, 1_000_000])
+    @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5000, 100_000, 1_000_000])
     def test_deeper_documents_are_refused(self, depth: int) -> None:
         document = self.deep_document(depth)
         if document is None:

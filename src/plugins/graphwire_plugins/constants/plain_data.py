@@ -85,7 +85,7 @@ _WHOLE_TENSOR = (
     "alone; or install a plugin whose codec makes it again"
 )
 _NAMED_GROUP = (
-    "Let the model use torch's functional collectives, and export without `torch.distributed.config.compile_on_one_rank`: "
+    "Let the model use torch's functional collectives, and export without torch's setting `compile_on_one_rank`: "
     "the graph then has the names of process groups, which `groups=` of load maps to those of another job"
 )
 

@@ -62,7 +62,9 @@ class JsonFormat:
         return self.encode(msgspec.to_builtins(records)) if _holds_tags(data) else data
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
-        return self.decode_bounded(buffer, DEFAULT_LIMITS.containers)
+        tree = self.decode_bounded(buffer, DEFAULT_LIMITS.containers)
+        measure_tree(tree)
+        return tree
 
     def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
         data = bytes(buffer)
