@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +131,43 @@ def test_a_file_whose_name_is_not_utf_8_stays_in_the_catalogue(tmp_path: Path) -
     (tmp_path / "models" / os.fsdecode(b"a\xff.pt2")).unlink()
     assert fleet("inspect", tmp_path / "models/c*.pt2", "-o", place) == 0
     assert asked(place, "SELECT count(*) FROM files") == [(2,)]
+
+
+def limited(limit: int, *words: Any) -> subprocess.CompletedProcess[str]:
+    """Run an action in a process whose files have a largest size, as on a disk that gets full."""
+    return subprocess.run(
+        [sys.executable, "-m", "graphwire", "fleet", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+
+
+def test_what_cannot_be_written_is_an_error_with_a_place_and_the_same_command_goes_on(folder: Path) -> None:
+    place, journal = folder.with_name("catalogue"), folder.with_name("journal")
+    for limit, failed in (
+        (2_000, "what is known of the files cannot be kept"),
+        (9_000, "it cannot be written"),
+    ):
+        done = limited(limit, "inspect", folder, "-o", place)
+        assert (done.returncode, failed in done.stderr) == (2, True), done.stderr
+        assert "Make room" in done.stderr
+        assert asked(place, "SELECT * FROM programs") == []
+    assert fleet("inspect", folder, "-o", place) == 0
+    assert asked(place, "SELECT count(*) FROM programs") == [(len(NAMES),)]
+
+    words = ["convert", folder, "--in-place", "--stored", "--journal", journal]
+    (folder / "large.pt2").write_bytes((corpus() / "2.6.0/transformer_layer.pt2").read_bytes())
+    before = contents(folder)
+    done = limited(12_288, *words)
+    assert done.returncode == 2
+    assert f"{folder / 'large.pt2'}: OSError: File too large" in done.stdout
+    assert contents(folder)[str(folder / "large.pt2")] == before[str(folder / "large.pt2")]
+    assert set(contents(folder)) == set(before)
+    assert fleet(*words) == 0
+    assert fleet("undo", journal) == 0
+    assert contents(folder) == before
 
 
 # --------------------------------------------------------------------------------------------------------- changed by hand

@@ -75,7 +75,9 @@ def test_a_worker_that_somebody_kills_is_replaced_and_nothing_is_lost_or_there_t
     assert summary.counts.files == 200
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, None)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, None), (signal.SIGTERM, None)]
+)
 def test_a_killed_run_goes_on_where_it_was_and_leaves_no_process(
     sent: int, code: int | None, tmp_path: Path
 ) -> None:

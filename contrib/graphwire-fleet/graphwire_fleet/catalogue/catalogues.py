@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ from graphwire_fleet.catalogue.part_writer import MEMORY, PartWriter
 from graphwire_fleet.catalogue.parts import READS_A_PART, check_place, check_schema, create
 from graphwire_fleet.catalogue.views import GONE, add_views, connect, reading_parts
 from graphwire_fleet.tables import FILES, TABLES, decode_rows
+from graphwire_fleet.temporary_database import temporary_database
 from graphwire_fleet.work import File, Packed
 
 __all__ = ["Catalogue", "compact", "open_catalogue"]
@@ -76,12 +75,8 @@ def open_catalogue(
     check_place(folder)
     with folder.locked():
         create(folder, f"graphwire-fleet {metadata.version('graphwire-fleet')}")
-        with tempfile.TemporaryDirectory(prefix="graphwire-fleet-") as temporary:
-            catalogue = Catalogue(folder, work, Path(temporary))
-            try:
-                yield catalogue
-            finally:
-                catalogue.close()
+        with temporary_database() as known:
+            yield Catalogue(folder, work, known)
 
 
 def compact(place: str, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -102,13 +97,11 @@ class Catalogue:
     It holds no list of files in memory: what it knows of them is in a temporary database on this machine.
     """
 
-    def __init__(self, folder: Folder, work: Kept, temporary: Path) -> None:
+    def __init__(self, folder: Folder, work: Kept, known: sqlite3.Connection) -> None:
         self._parts = PartWriter(folder)
         self.bad_unchanged = 0
         """How many of the files that need not be read again have a failure or a problem."""
-        self._known = sqlite3.connect(temporary / "known.sqlite", isolation_level=None)
-        for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -16384"):
-            self._known.execute(f"PRAGMA {setting}")
+        self._known = known
         self._find_known(folder, work)
 
     def _find_known(self, folder: Folder, work: Kept) -> None:
@@ -182,10 +175,6 @@ class Catalogue:
         present = self._parts.present()
         if self._parts.readings - len(present) > self._parts.readings // 3:
             self._parts.compact(present)
-
-    def close(self) -> None:
-        """Remove what is temporary."""
-        self._known.close()
 
 
 def _numbered(part: str, pieces: Sequence[Packed | Mapping[str, Any]]) -> dict[str, pa.Table]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, BinaryIO, Protocol
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.remote import RemoteFile, located
+from graphwire_fleet.whole_files import remove_unfinished, whole_file
 
 __all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_at"]
 
@@ -99,17 +99,8 @@ class LocalFolder:
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
         """Write to a temporary file beside it, and rename that."""
-        path = self._root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with part.open("wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with whole_file(self._root / name) as stream:
+            yield stream
 
     def remove(self, name: str) -> None:
         """Remove a file."""
@@ -117,10 +108,7 @@ class LocalFolder:
 
     def remove_unfinished(self, below: str, name: str) -> None:
         """Remove the temporary files."""
-        is_part = re.compile(rf"\.{name}\.[0-9]+\.part")
-        for path in (self._root / below).glob(".*.part"):
-            if is_part.fullmatch(path.name):
-                path.unlink(missing_ok=True)
+        remove_unfinished(self._root / below, name)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -130,8 +118,7 @@ class LocalFolder:
         except ImportError:  # Windows
             yield
             return
-        self._root.mkdir(parents=True, exist_ok=True)
-        with (self._root / ".lock").open("wb") as stream:
+        with self._lock() as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -139,6 +126,16 @@ class LocalFolder:
                     "another process writes to this folder", remedy="Wait for it, or name another folder"
                 ).of(self.name) from None
             yield
+
+    def _lock(self) -> BinaryIO:
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+            return (self._root / ".lock").open("wb")
+        except OSError as error:
+            raise ArchiveError(
+                f"the folder cannot be written: {error.strerror}",
+                remedy="Name another folder, or let this user write there",
+            ).of(self.name) from error
 
 
 class RemoteFolder:

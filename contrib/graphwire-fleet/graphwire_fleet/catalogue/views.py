@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import duckdb
 
+from graphwire.errors import ArchiveError
 from graphwire_fleet.catalogue.folders import Folder
 from graphwire_fleet.catalogue.parts import (
     Commit,
@@ -112,12 +113,19 @@ def _add_views(connection: duckdb.DuckDBPyConnection, folder: Folder, schema: st
 
 @contextmanager
 def reading_parts(*folders: Folder) -> Iterator[None]:
-    """A context in which DuckDB's errors about files of parts become `UnreadablePartError`: see `check_damage`."""
+    """A context in which DuckDB's errors become `UnreadablePartError` if a part is damaged, and otherwise `ArchiveError`."""
     try:
         yield
     except duckdb.Error as error:
         check_damage(error, *folders)
-        raise
+        raise ArchiveError(
+            f"the rows of a catalogue cannot be read: {_first_line(error)}",
+            remedy="Make room in the folder for temporary files (TMPDIR), or make the catalogue anew",
+        ).of(", ".join(each.name for each in folders)) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def check_damage(error: duckdb.Error, *folders: Folder) -> None:
@@ -132,7 +140,7 @@ def check_damage(error: duckdb.Error, *folders: Folder) -> None:
     """
     part = part_named_in(str(error))
     if part is not None:
-        raise UnreadablePartError(part, str(error).partition("\n")[0]) from error
+        raise UnreadablePartError(part, _first_line(error)) from error
     if type(error) in _DAMAGE or "Parquet" in str(error):
         for folder in folders:
             _check_parts(folder)
@@ -156,7 +164,7 @@ def _check_parts(folder: Folder) -> None:
                         while rows.fetchmany(_AT_ONCE):
                             pass
                 except duckdb.Error as error:
-                    raise UnreadablePartError(each.part, str(error).partition("\n")[0]) from error
+                    raise UnreadablePartError(each.part, _first_line(error)) from error
 
 
 def _paths(folder: Folder, commits: Sequence[Commit], table: str) -> list[str]:

@@ -70,7 +70,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         bad = catalogue.bad_unchanged
     if bad:
         output.remark(f"{bad:,} of those that are unchanged failed before, or have problems")
-    return max(summary.report(output), FOUND if bad else OK, FAILED if files.problems else OK)
+    code = max(summary.report(output), FOUND if bad else OK)
+    if code == FOUND:
+        output.remark(f"to list them: graphwire fleet failures {arguments.output}")
+    return max(code, FAILED if files.problems else OK)
 
 
 def _existence(storage_options: Mapping[str, Any] | None) -> Callable[[str], bool]:

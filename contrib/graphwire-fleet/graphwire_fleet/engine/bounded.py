@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import psutil
 
-from graphwire.errors import GraphwireError
+from graphwire.errors import GraphwireError, exception_text
 from graphwire_fleet.engine.batches import Bounds, Counts, Done
 from graphwire_fleet.engine.child import (
     BOARD,
@@ -120,7 +120,13 @@ class Bounded:
 
     def _running(self) -> _Process:
         if self._process is None and not self._is_interrupted:
-            self._process = _Process(self._work, self._bounds)
+            try:
+                self._process = _Process(self._work, self._bounds)
+            except OSError as error:
+                raise FleetError(
+                    f"a worker cannot start: {exception_text(error)}",
+                    remedy="Look at what is free: memory, processes, and room in the folder for temporary files (TMPDIR)",
+                ) from error
         if self._is_interrupted or self._process is None:
             self.close()
             raise FleetError("the run was interrupted")
@@ -135,7 +141,10 @@ class _Process:
         ours, theirs = socket.socketpair()
         self._trace = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         with tempfile.TemporaryFile() as board:
-            board.truncate(BOARD)
+            board.write(
+                bytes(BOARD)
+            )  # A file that only has this length would end the process where a disk is full.
+            board.flush()
             self._board = mmap.mmap(board.fileno(), BOARD)
             put_index(self._board, -1)
             passed = (theirs.fileno(), board.fileno(), self._trace.fileno())

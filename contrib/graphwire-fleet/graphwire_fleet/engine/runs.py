@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from secrets import token_hex
@@ -60,6 +63,8 @@ class Summary:
         output.remark(f"{', '.join(parts)}; {self.unchanged:,} unchanged")
         for kind, count in read.failures.most_common():
             output.remark(f"{count:,} failed: {kind}")
+        if read.rows["problems"]:
+            output.remark(f"{read.rows['problems']:,} problems found")
         return FOUND if read.failures or read.rows["problems"] else OK
 
 
@@ -95,14 +100,51 @@ def run(
     Raises:
         FleetError: the workers do not start, or the cluster is not there.
     """
+    with _ended_as_interrupted():
+        return _run(
+            files,
+            work,
+            consumer,
+            Progress(doing, output, files.counted),
+            lambda: _workers(work, workers, ray, timeout, memory),
+            batch_files,
+            batch_bytes,
+        )
+
+
+@contextmanager
+def _ended_as_interrupted() -> Iterator[None]:
+    """A context in which a request to end, by the system or a scheduler, is an interrupt: what is finished is kept."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # Only that may handle signals.
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(
+    files: Files,
+    work: Work,
+    consumer: Consumer,
+    progress: Progress,
+    start: Callable[[], Workers],
+    batch_files: int,
+    batch_bytes: int,
+) -> Summary:
     begin, summary = time.monotonic(), Summary()
-    progress = Progress(doing, output, files.counted)
     commits = _Commits(consumer, batch_files * _COMMIT_BATCHES)
     try:
         batches = cut(_still_to_do(files, consumer, summary, progress), batch_files, batch_bytes)
         first = next(batches, None)
         if first is not None:
-            running = _workers(work, workers, ray, timeout, memory)
+            running = start()
             try:
                 for done in _results(first, batches, running, progress):
                     summary.counts.add(done.counts)

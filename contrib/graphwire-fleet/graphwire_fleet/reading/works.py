@@ -88,6 +88,8 @@ class Reading:
 def failure_of(error: Exception) -> Failure:
     """Return an error as the failure of a file. The message lists all its problems."""
     kind = type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        return Failure(kind, f"{error.strerror}: {error.filename}" if error.filename else error.strerror)
     if not isinstance(error, GraphwireError):
         return Failure(kind, exception_text(error))
     if isinstance(error, TargetError):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.remote import shown_url, url_of
 from graphwire_fleet.rewriting.works import Rewriting
+from graphwire_fleet.temporary_database import temporary_database
 from graphwire_fleet.work import File
 
 __all__ = ["check_destinations"]
@@ -35,25 +35,19 @@ def check_destinations(files: Iterable[File], roots: Sequence[str], work: Rewrit
             "the new files would be found again, below a folder that is read; nothing was written",
             remedy="Write to a folder elsewhere, or pass --in-place",
         ).of(root)
-    with tempfile.TemporaryDirectory(prefix="graphwire-fleet-") as folder:
-        known = sqlite3.connect(Path(folder, "destinations.sqlite"), isolation_level=None)
-        try:
-            known.execute("PRAGMA journal_mode = OFF")
-            known.execute("PRAGMA synchronous = OFF")
-            known.execute("CREATE TABLE places (place TEXT PRIMARY KEY, file TEXT) WITHOUT ROWID")
-            known.execute("CREATE TABLE sources (source TEXT PRIMARY KEY) WITHOUT ROWID")
-            known.execute("BEGIN")
-            aliases = set()
-            for file in files:
-                name = work.destination(file)
-                _check_url(name)
-                if work.root is None:
-                    aliases |= _alias(known, name, file)
-                else:
-                    _take(known, name, file)
-            _check_sources(known, work)
-        finally:
-            known.close()
+    with temporary_database() as known:
+        known.execute("CREATE TABLE places (place TEXT PRIMARY KEY, file TEXT) WITHOUT ROWID")
+        known.execute("CREATE TABLE sources (source TEXT PRIMARY KEY) WITHOUT ROWID")
+        known.execute("BEGIN")
+        aliases = set()
+        for file in files:
+            name = work.destination(file)
+            _check_url(name)
+            if work.root is None:
+                aliases |= _alias(known, name, file)
+            else:
+                _take(known, name, file)
+        _check_sources(known, work)
     return frozenset(aliases)
 
 

@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any, Literal
 from graphwire.errors import ArchiveError
 from graphwire.wire.remote import url_of
 from graphwire_fleet.rewriting.places import Facts, Place, digest_of
+from graphwire_fleet.whole_files import whole_file
 
 __all__ = ["Entry", "Journal", "State", "beside"]
 
@@ -240,15 +240,5 @@ def _write(path: Path, tree: Mapping[str, Any]) -> None:
 
 
 def _write_bytes(path: Path, data: bytes) -> None:
-    """Write a file that is there whole and for good, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+    with whole_file(path) as stream:
+        stream.write(data)
