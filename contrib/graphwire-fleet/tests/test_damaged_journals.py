@@ -73,6 +73,23 @@ def test_a_file_with_several_names_is_rewritten_once_and_links_stay(
     assert latest.is_symlink()
 
 
+def test_runs_with_journals_of_their_own_at_once_take_turns_and_both_can_be_undone(folder: Path) -> None:
+    for number in range(20):
+        shutil.copy(folder / "linear.pt2", folder / f"{number}.pt2")
+    before, running = contents(folder), []
+    for name in ("msgpack", "cbor"):
+        words = ["convert", folder, "--in-place", "--format", name, "--journal", folder.with_name(name)]
+        command = [sys.executable, "-m", "graphwire", "fleet", *map(str, words)]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    for each in running:
+        printed, _ = each.communicate()
+        assert (each.returncode, printed.count(": written")) == (0, len(before)), printed
+    assert set(contents(folder)) == set(before)
+    for name in ("msgpack", "cbor", "msgpack", "cbor"):  # The later one of each file is undone first.
+        fleet("undo", folder.with_name(name))
+    assert contents(folder) == before
+
+
 @pytest.mark.parametrize("what", ["a link", "a broken link", "a named pipe", "a folder"])
 def test_only_regular_files_are_replaced(
     what: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -172,16 +172,16 @@ class Journal:
 
     def workplace(self, entry: Entry, place: Place) -> Path:
         """Return an empty folder for what becomes the file of an entry."""
-        self.clear(entry, place)
-        folder = place.workplace(entry.identity, self.folder)
+        folder = self.clear(entry, place)
         folder.mkdir(parents=True)
         return folder
 
-    def clear(self, entry: Entry, place: Place) -> None:
-        """Remove that folder, if there is one."""
-        folder = place.workplace(entry.identity, self.folder)
+    def clear(self, entry: Entry, place: Place) -> Path:
+        """Remove that folder, if there is one, and return its path. Each journal has folders of its own."""
+        folder = place.workplace(f"{entry.identity}-{identity_of(str(self.folder))[:8]}", self.folder)
         shutil.rmtree(folder, ignore_errors=True)
         beside(folder).unlink(missing_ok=True)
+        return folder
 
     def report(self, name: str, lines: bytes) -> None:
         """Add what came of a batch, as JSON lines."""

@@ -6,10 +6,11 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from graphwire.errors import ArchiveError, RemoteError
 from graphwire.wire.remote import RemoteFile, RemoteWrite, located
@@ -17,6 +18,7 @@ from graphwire.wire.remote import RemoteFile, RemoteWrite, located
 __all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "digest_of", "place_at"]
 
 _PIECE = 1 << 20
+_LOCK_SECONDS, _LOCK_WAIT = 10.0, 0.05
 
 
 class Facts(NamedTuple):
@@ -38,6 +40,14 @@ class Place(Protocol):
 
     def stamp(self) -> Any:
         """Return what changes whenever the file does; None if there is no file."""
+        ...
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Return a context in which no other run of graphwire replaces the file, where the system has locks.
+
+        Raises:
+            ArchiveError: another one replaces it.
+        """
         ...
 
     def keep(self, kept: Path) -> bool:
@@ -116,6 +126,44 @@ class LocalPlace:
             remedy = "Remove it, or write to another folder"
             raise ArchiveError(f"there is no regular file, but a {_kind(found)}: {self.name}", remedy=remedy)
         return found
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the file that is there, which the system releases when the process ends. A new file has no lock."""
+        stream = self._lock()
+        try:
+            yield
+        finally:
+            if stream is not None:
+                stream.close()
+
+    def _lock(self) -> BinaryIO | None:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return None
+        until = time.monotonic() + _LOCK_SECONDS  # A file with two hard links may be read under both names.
+        while self._found() is not None:
+            try:
+                stream = self._path.open("rb")
+            except FileNotFoundError:
+                continue
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                stream.close()
+                if time.monotonic() > until:
+                    remedy = "Repeat the action when that run has ended"
+                    raise ArchiveError("another run replaces this file now", remedy=remedy) from None
+                time.sleep(_LOCK_WAIT)
+                continue
+            except OSError:  # a file system without locks
+                return stream
+            found = self._found()
+            if found is not None and os.path.samestat(found, os.fstat(stream.fileno())):
+                return stream
+            stream.close()  # Another run replaced the file since it was opened.
+        return None
 
     def keep(self, kept: Path) -> bool:
         """Link the file into the journal; copy it if the journal is on another disk.
@@ -208,6 +256,10 @@ class RemotePlace:
             return self._place.fs.ukey(self._place.path)
         except FileNotFoundError:
             return None
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Do nothing: stores have no locks."""
+        return nullcontext()
 
     def keep(self, kept: Path) -> bool:
         """Download the file into the journal."""

@@ -50,7 +50,9 @@ def undo(
             continue
         try:
             place = place_at(entry.destination, storage_options)
-            yield Undone(entry.destination, _undo_one(journal, entry, place, dry_run))
+            with place.locked():
+                outcome = _undo_one(journal, entry, place, dry_run)
+            yield Undone(entry.destination, outcome)
         except Exception as error:  # noqa: BLE001 - clients of stores have errors of their own
             yield Undone(entry.destination, "refused", failure_of(error))
 

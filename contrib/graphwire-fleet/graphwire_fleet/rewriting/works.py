@@ -116,6 +116,10 @@ class Rewriting:
     def _rewritten(self, file: File, journal: Journal) -> Row:
         name = self.destination(file)
         place = self.place(name)
+        with place.locked():
+            return self._replaced(file, journal, name, place)
+
+    def _replaced(self, file: File, journal: Journal, name: str, place: Place) -> Row:
         found = journal.entry(name)
         if found is not None:
             if found.file != file.name:
