@@ -97,7 +97,7 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "a stream to read from": (lambda s: S(s.program, s.open("good.pt2", "rb")), errors.ArchiveError, 'Open the file with "wb"'),
     "a plugin as the registry": (lambda s: L(s / "good.pt2", registry=io), errors.PluginError, r"not a module. Registry\.only\(name.*Registry\.of\(plugin"),
     "a number as a plugin": (lambda s: L(s / "good.pt2", registry=Registry.only(3)), errors.PluginError, "by its name, not by 3"),
-    "numbers as limits": (lambda s: L(s / "good.pt2", limits=5), errors.DecodeError, r"takes Limits, not a value of type int. .*replace"),
+    "numbers as limits": (lambda s: L(s / "good.pt2", limits=5), errors.DecodeError, r"takes Limits, not a value of type int\. .*single limits"),
     "numbers as limits of a document": (lambda s: graphwire.decode(b"{}", limits=5), errors.DecodeError, "takes Limits"),
     "a format object": (lambda s: S(s.program, s / "new", format=None), errors.UnknownFormatError, "not by None. Installed: .*json"),
     "a number as target": (lambda s: S(s.program, s / "new", target=2.6), errors.SchemaVersionError, r"not by 2\.6. Targets: "),

@@ -511,7 +511,7 @@ class _ProblemCollector:
         self._boundary = boundary
 
     def __enter__(self) -> None:
-        """Do nothing: only an error needs work."""
+        self._boundary.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
