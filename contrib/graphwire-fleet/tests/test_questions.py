@@ -225,6 +225,21 @@ def test_the_answer_is_a_table_json_csv_or_parquet(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["out.csv", "out.json", "out.parquet"]
 
 
+def test_no_column_is_lost_and_numbers_are_those_of_json(
+    catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["fleet", "query", str(catalogue)]
+    twice = "SELECT file, file FROM programs"
+    for words in (["--json"], ["-o", str(tmp_path / "out.json")], ["-o", str(tmp_path / "out.parquet")]):
+        assert main([*command, twice, *words]) == 2
+        assert "several columns are named 'file'. Name them with AS" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert main([*command, twice, "--csv"]) == 0
+    assert capsys.readouterr().out.startswith("file,file\n")
+    assert main([*command, "SELECT 'nan'::DOUBLE AS a, [1.5, '-inf'::DOUBLE] AS b", "--json"]) == 0
+    assert capsys.readouterr().out == '{"a": "nan", "b": [1.5, "-inf"]}\n'
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow.parquet as pq
 
 from graphwire.cli.terminal import Output, Section
 from graphwire_fleet.asking.answers import Answer, QueryError
+from graphwire_fleet.whole_files import whole_file
 
 __all__ = ["print_answer", "write_answer"]
 
@@ -43,22 +46,18 @@ def write_answer(answer: Answer, path: str) -> None:
     """Write the rows to a file `*.parquet`, `*.csv` or `*.json` (an object a line). It appears whole.
 
     Raises:
-        QueryError: the name ends otherwise.
+        QueryError: the name ends otherwise, or columns have the same name.
+        ArchiveError: it cannot be written.
     """
     place = Path(path)
     form = place.suffix.removeprefix(".")
     if form not in ("parquet", *_FORMS):
         raise QueryError(f"{path!r:.200} names no format", remedy="Let it end with .parquet, .csv or .json")
-    part = place.with_name(f".{place.name}.part")
-    try:
+    with whole_file(place) as stream:
         if form == "parquet":
-            _write_parquet(answer, part)
+            _write_parquet(answer, stream)
         else:
-            with part.open("w", encoding="utf-8", newline="") as stream:
-                stream.writelines(f"{line}\n" for line in _FORMS[form](answer))
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
+            stream.writelines(f"{line}\n".encode() for line in _FORMS[form](answer))
 
 
 def _print_table(answer: Answer, output: Output) -> None:
@@ -87,7 +86,26 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, default=str)
+    try:
+        return json.dumps(value, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value whose numbers are those of JSON: others are texts, such as `"inf"`."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    """Check that no two columns have one name, which a reader would lose."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise QueryError(f"several columns are named {twice[0]!r}", remedy="Name them with AS")
 
 
 def _csv_lines(answer: Answer) -> Iterator[str]:
@@ -105,13 +123,15 @@ def _csv_line(cells: list[str]) -> str:
 
 def _json_lines(answer: Answer) -> Iterator[str]:
     columns, rows = answer.rows()
+    _check_names(columns)
     for row in rows:
         yield _json(dict(zip(columns, row, strict=True)))
 
 
-def _write_parquet(answer: Answer, path: Path) -> None:
+def _write_parquet(answer: Answer, stream: BinaryIO) -> None:
     batches = answer.batches()
-    with pq.ParquetWriter(path, batches.schema, compression="zstd") as writer:
+    _check_names(batches.schema.names)
+    with pq.ParquetWriter(stream, batches.schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
 
