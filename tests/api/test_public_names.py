@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import logging
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -54,6 +57,15 @@ def test_type_checkers_see_the_names_that_are_imported_on_first_access() -> None
     assert set(graphwire.__all__) <= set(dir(graphwire))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         graphwire.nonsense  # noqa: B018
+
+
+def test_each_public_name_has_a_signature_that_tools_can_read() -> None:
+    for name in set(graphwire.__all__) - {"AS_SAVED", "IN_FILE", "__version__", "errors"}:
+        value = getattr(graphwire, name)
+        if not typing.is_typeddict(value):
+            inspect.signature(value)
+        if isinstance(value, type) and issubclass(value, msgspec.Struct):
+            assert typing.get_type_hints(value).keys() >= set(value.__struct_fields__)
 
 
 LOADED = """

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import msgspec
-
-from graphwire.errors import GraphwireError, RemoteError, exception_text
+from graphwire.errors import DecodeError, GraphwireError, RemoteError, exception_text
 from graphwire.lazy import pattern
+from graphwire.wire.bounds import Bounds
 
 T = TypeVar("T")
 
@@ -37,7 +36,7 @@ _SECRET = pattern(r"\?[^\s'\")>]+")
 _REMEDY = "Try again later; if it stays, look at the server, the network and storage_options="
 
 
-class Attempts(msgspec.Struct, frozen=True):
+class Attempts(Bounds, frozen=True):
     """How often a remote file system is called, and how long it may take."""
 
     count: int = 5
@@ -51,6 +50,12 @@ class Attempts(msgspec.Struct, frozen=True):
     """How long one attempt may take, beside the time for its bytes."""
     slowest: int = 1 << 15
     """In bytes a second. A slower transfer is a stalled one."""
+
+    def __post_init__(self) -> None:
+        Bounds.__post_init__(self)
+        for name in ("count", "slowest"):
+            if not getattr(self, name):
+                raise DecodeError(f"{name}= of Attempts is 0", remedy="Pass 1 or more")
 
     def limit(self, nbytes: int = 0) -> float:
         """Return how many seconds an attempt to transfer bytes may take."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from graphwire.wire.attempts import DEFAULT_ATTEMPTS, Attempts
-from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, changed_text
+from graphwire.wire.bounds import Bounds
+from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits
 
 
-class Limits(msgspec.Struct, frozen=True):
+class Limits(Bounds, frozen=True):
     """The limits that apply while a file is read. A caller who trusts a file raises some of them.
 
     Mapped payloads have no limit: they take no memory until they are used, and never reach past the end of the file.
@@ -38,9 +37,6 @@ class Limits(msgspec.Struct, frozen=True):
     """The limits for each pickle in a file of torch: weights, constants, example inputs."""
     remote: Attempts = DEFAULT_ATTEMPTS
     """How often a server is asked for bytes of a file at a URL, and how long it may take."""
-
-    def __repr__(self) -> str:
-        return changed_text(self)
 
 
 DEFAULT_LIMITS = Limits()

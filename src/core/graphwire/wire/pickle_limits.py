@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from graphwire.errors import DecodeError, LimitError
+from graphwire.wire.bounds import Bounds
 
 
-class PickleLimits(msgspec.Struct, frozen=True):
+class PickleLimits(Bounds, frozen=True):
     """The limits that apply while a pickle is read."""
 
     nbytes: int = 256 << 20
@@ -27,17 +26,6 @@ class PickleLimits(msgspec.Struct, frozen=True):
     """Bytes of one text or byte string."""
     name_bytes: int = 512
     """Bytes of a module's or a class's name, or of a storage's key."""
-
-    def __repr__(self) -> str:
-        return changed_text(self)
-
-
-def changed_text(limits: Any) -> str:
-    """Return limits as text that creates them; bounds with their defaults are left out."""
-    usual = type(limits)()
-    held = [(name, getattr(limits, name), getattr(usual, name)) for name in limits.__struct_fields__]
-    changed = ", ".join(f"{name}={value!r}" for name, value, default in held if value != default)
-    return f"{type(limits).__name__}({changed})"
 
 
 DEFAULT_PICKLE_LIMITS = PickleLimits()

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphwire.errors import FormatError, GraphwireError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
-from graphwire.lazy import later, pattern
+from graphwire.lazy import pattern
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
 from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
+from graphwire_plugins.formats.library import library
 
 if TYPE_CHECKING:
     import cbor2
 else:
-    cbor2 = later("cbor2")  # most files are of another format
+    cbor2 = library("cbor2")
 
 _MARK = b"the metas of the values"
 _CONTAINERS = bytes(range(0x80, 0xC0))

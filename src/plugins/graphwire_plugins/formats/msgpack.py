@@ -16,15 +16,15 @@ import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
-from graphwire.lazy import later
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
 from graphwire.wire import DEFAULT_LIMITS, MAX_RECORDS, check_containers, measure_tree
+from graphwire_plugins.formats.library import library
 
 if TYPE_CHECKING:
     import msgpack
 else:
-    msgpack = later("msgpack")  # most files are of another format
+    msgpack = library("msgpack")
 
 _PROGRAMS = ProgramDecoder(msgspec.msgpack)
 _CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])

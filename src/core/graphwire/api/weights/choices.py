@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.wire import weights
 from graphwire.wire.archive import type_text
-from graphwire.wire.remote import RemoteFile, UniversalPath, located
+from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
 
 
 class Default(Enum):
@@ -31,6 +31,18 @@ IN_FILE: Final = Default.IN_FILE
 """`save` and `convert` write the weights into the program's file."""
 AS_SAVED: Final = Default.AS_SAVED
 """`load`, `open` and `convert` take the weights from where the file states: its own records, or the files it refers to."""
+
+
+_ARGUMENTS: Final[tuple[tuple[str, Callable[[Any], bool], str], ...]] = (
+    (
+        "names",
+        lambda given: given is None or callable(given) or isinstance(given, Mapping),
+        "a mapping of names in the program to stored names, or a function",
+    ),
+    ("shard", lambda given: isinstance(given, Mapping), "a mapping of stored names to dimensions"),
+    ("kind", lambda given: given is None or isinstance(given, str), "the name of a weight store"),
+)
+"""Arguments of `Checkpoint`: whether a value is of a right type, and which types are."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -60,6 +72,10 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """The name of the weight store. None finds it by the location."""
 
     def __post_init__(self) -> None:
+        _check_location(self)
+        for option, is_good, wanted in _ARGUMENTS:
+            if not is_good(value := getattr(self, option)):
+                raise ArchiveError(f"{option}= of Checkpoint is {type_text(value)}", remedy=f"Pass {wanted}")
         for name, allowed in (("check", ("bytes", "names")), ("rest", ("error", "file"))):
             if getattr(self, name) not in allowed:
                 raise ArchiveError(
@@ -106,6 +122,20 @@ class Blobs(msgspec.Struct, frozen=True):
     """A content-addressed folder: each storage is a file named by its digest, written once for any number of programs."""
 
     location: str | os.PathLike[str] | UniversalPath | RemoteFile
+    """The folder, or its URL."""
+
+    def __post_init__(self) -> None:
+        _check_location(self)
+
+
+def _check_location(choice: Checkpoint | Blobs) -> None:
+    location: object = choice.location
+    if isinstance(location, (str, os.PathLike, RemoteFile)) or url_of(location) is not None:
+        return
+    raise ArchiveError(
+        f"location= of {type(choice).__name__} is {type_text(location)}",
+        remedy="Pass a path or a URL",
+    )
 
 
 WeightChoice: TypeAlias = str | os.PathLike[str] | UniversalPath | RemoteFile | Checkpoint | Blobs

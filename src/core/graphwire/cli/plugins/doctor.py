@@ -9,10 +9,14 @@ import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphwire.cli.files import FOUND, OK, add_json
 from graphwire.cli.terminal import Output, Section
+from graphwire.errors import GraphwireError
+
+if TYPE_CHECKING:
+    from graphwire.hooks import Tree, WireFormat
 
 __all__ = ["add_doctor"]
 
@@ -69,9 +73,10 @@ def _doctor(arguments: argparse.Namespace, output: Output) -> int:
         _Finding(f"plugin {each.name}", each.status in ("active", "blocked"), _status(each))
         for each in registry.plugins
     ]
-    findings.append(_torch())
+    formats = {name: _format(name, each) for name, each in sorted(registry.wire_formats.items())}
+    findings += [*formats.values(), _torch()]
     with output.progress("Saving and loading a program"):
-        findings.append(_round_trip(sorted(registry.wire_formats)))
+        findings.append(_round_trip([name for name, each in formats.items() if each.good]))
     healthy = all(each.good for each in findings)
     if arguments.json:
         output.json({"versions": facts, "checks": [each._asdict() for each in findings]}, problem=not healthy)
@@ -91,6 +96,21 @@ def _version(distribution: str) -> str:
 
 def _status(plugin: Any) -> str:
     return f"{plugin.status}: {plugin.reason}" if plugin.reason else plugin.status
+
+
+def _format(name: str, wire_format: WireFormat) -> _Finding:
+    """Write and read a document, which needs no torch: a format may import its library at first use."""
+    from graphwire.wire.package import read_document, write_document
+
+    check = f"format {name}"
+    tree: Tree = {"text": ["a", 1, 0.5, None, True]}
+    try:
+        good = read_document(write_document(tree, wire_format), wire_format) == tree
+    except GraphwireError as error:
+        return _Finding(check, False, str(error))
+    return _Finding(
+        check, good, "a document is the same after a round trip" if good else "it reads another document"
+    )
 
 
 def _torch() -> _Finding:

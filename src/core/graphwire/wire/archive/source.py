@@ -288,7 +288,9 @@ def file_name(file: object) -> str:
 
 
 def type_text(value: object) -> str:
-    """Return a description of a value's type, for messages."""
+    """Return a description of a value's type, for messages; a class is named itself, since its instance was meant."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 

@@ -34,7 +34,7 @@ class Piece(NamedTuple):
     """The order in which dimensions of the stored tensor become those of the filled part, such as (1, 0) for a transpose."""
 
 
-Names: TypeAlias = "Mapping[str, str | Sequence[Piece]] | Callable[[str], str | Sequence[Piece] | None]"
+Names: TypeAlias = Mapping[str, str | Sequence[Piece]] | Callable[[str], str | Sequence[Piece] | None]
 """How weights are named in a store: a mapping from names in the program, or a function. A name that the mapping lacks, or for
 which the function returns None, is the same in both."""
 
