@@ -129,7 +129,11 @@ def test_a_folder_that_is_no_store_of_blobs_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["blobs", "verify", str(tmp_path)]) == 2
-    assert "it has no blobs.json" in capsys.readouterr().err
+    assert f"{tmp_path}: the folder is no store of blobs: it has no blobs.json" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    for name, problem in (("file", "Not a directory"), ("absent", "No such file or directory")):
+        assert main(["blobs", "verify", str(tmp_path / name)]) == 2
+        assert capsys.readouterr().err == f"graphwire: error: {tmp_path / name}: {problem}\n"
 
 
 @pytest.mark.parametrize("programs_are_local", [False, True])

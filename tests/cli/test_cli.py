@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ import graphwire
 import graphwire.cli
 from graphwire.cli.commands import _parser, main
 from graphwire.cli.terminal import Output, Section, escaped, progress, size_text
+from graphwire.cli.terminal.sections import folded
 from graphwire.errors import GraphwireError, Problem, ValidationError
 
 
@@ -432,6 +434,13 @@ def test_a_terminal_gets_tables_within_its_width_and_nothing_that_controls_it(wi
     assert text.count("層") == 30
 
 
+def test_words_that_fit_a_line_are_not_broken():
+    assert folded("weight store, .msgpack", 14) == ["weight store,", ".msgpack"]
+    assert folded("bn.num_batches_tracked", 20) == ["bn.num_batches_", "tracked"]
+    assert folded("in /home/ann/deep/model.py", 12) == ["in /home/", "ann/deep/", "model.py"]
+    assert folded("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+
+
 @pytest.mark.parametrize(
     ("color", "environ", "terminal", "colored"),
     [
@@ -479,6 +488,11 @@ def test_what_an_encoding_cannot_say_is_escaped(archive):
     assert json.loads(
         run_process("inspect", archive, "--json", env=os.environ | {"PYTHONIOENCODING": "ascii"}).stdout
     )
+
+
+def test_streams_that_the_caller_closed_are_no_failure(archive):
+    command = f"{shlex.quote(sys.executable)} -m graphwire verify {shlex.quote(str(archive))} <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -104,16 +104,25 @@ def test_json_is_for_programs(files, capsys) -> None:
     tree = json.loads(out)
     assert code == 1
     assert (tree["same"], tree["removed"], tree["added"]) == (False, [], [])
+    assert (tree["a"], tree["b"]) == (str(files / "base.pt2"), str(files / "tanh.pt2"))
     changes = [(node["change"], node["operator"]) for node in tree["programs"]["model"]["nodes"]]
     assert changes == [("removed", "torch.ops.aten.relu.default"), ("added", "torch.ops.aten.tanh.default")]
     code, out = _run(capsys, "diff", "--json", files / "base.pt2", files / "again.pt2")
     assert (code, json.loads(out)["same"]) == (0, True)
+    code, out = _run(capsys, "diff", "--json", files / "base.pt2", files / "absent.pt2")
+    assert (code, json.loads(out)["error"]["kind"]) == (2, "FileNotFoundError")
+    assert main(["diff", "--json", "--format", "markdown", "a", "b"]) == 2
 
 
 def test_programs_of_one_file_are_compared_by_name(files, capsys) -> None:
     code, out = _run(capsys, "diff", files / "two.pt2", files / "three.pt2")
     assert code == 1
-    assert out.splitlines()[:2] == ["- program decode", "+ program other"]
+    assert out.splitlines()[2:4] == ["- program decode", "+ program other"]
+    _, out = _run(capsys, "diff", "--format", "markdown", files / "two.pt2", files / "three.pt2")
+    assert out.splitlines()[2:4] == ["- `decode` is removed", "- `other` is new"]
+    assert _run(capsys, "diff", "--method", "encode", files / "two.pt2", files / "base.pt2")[0] == 0
+    assert main(["diff", "--method", "nobody", str(files / "base.pt2"), str(files / "tanh.pt2")]) == 2
+    assert "They hold 'model'" in capsys.readouterr().err
     assert "two.pt2:encode" in out
     assert _run(capsys, "diff", "--method", "encode", files / "two.pt2", files / "three.pt2")[0] == 0
     assert main(["diff", "--method", "nobody", str(files / "two.pt2"), str(files / "three.pt2")]) == 2

@@ -98,6 +98,13 @@ def test_hashes_are_checked_against_a_list(run, folder, program):
         "-: 2 the same, 1 different, 2 not readable",
     ]
     assert run("hash", "--check", "list", "--json").stdout.count('"same": true') == 2
+    graphwire.save({"one": program, "two": program}, "pair.pt2")
+    graphwire.save(program, odd := Path("line\nof \x1b[1mcolour\\.pt2"))
+    listed = run("hash", odd, NAMES[0]).stdout + run("hash", "--method", "two", "pair.pt2").stdout
+    assert listed.startswith("\\gw1:")
+    Path("list").write_text(listed)
+    assert run("hash", "--check", "list").stdout.splitlines()[-1] == "list: 3 the same"
+    assert "line 1 is not" in run("hash", "--check", NAMES[0]).stderr
     Path("list").write_text("what\n")
     assert "list: line 1 is not" in run("hash", "--check", "list").stderr
     assert run("hash").returncode == run("hash", "--check", "list", "a.pt2").returncode == 2
@@ -131,6 +138,27 @@ def test_streams_go_in_and_out(run, folder):
     assert run("convert", *NAMES, "-").returncode == 2
 
 
+@pytest.mark.parametrize("command", ["convert", "strip"])
+def test_what_is_written_is_listed_as_json(command, run, folder):
+    words = ["out"] if command == "convert" else ["--output", "out"]
+    done = run(command, folder, "absent.pt2", *words, "--json")
+    *found, absent = lines(done.stdout)
+    assert done.returncode == 2
+    assert [each["file"] for each in found] == NAMES
+    assert all(Path(each["output"]).stat().st_size == each["size"] for each in found)
+    assert absent["error"]["kind"] == "FileNotFoundError"
+    (planned,) = lines(run(command, NAMES[0], *words, "--json", "--dry-run").stdout)
+    assert planned["size"] is None
+    assert run(command, NAMES[0], *words[:-1], "-", "--json").data[:2] == b"PK"
+
+
+def test_an_error_names_the_file_that_cannot_be_written(run, folder):
+    done = run("convert", NAMES[0], f"{NAMES[1]}/x.pt2")
+    assert done.stderr.endswith("b.PT2: this is not a folder\n")
+    if Path("/proc").is_dir():
+        assert "/proc/x.pt2: " in run("convert", NAMES[0], "/proc/x.pt2").stderr
+
+
 def test_limits_are_options(run, folder):
     done = run("inspect", NAMES[0], "--limit", "program_bytes=1K", "--limit", "pickle.values=10")
     assert done.returncode == 2
@@ -145,6 +173,8 @@ def test_limits_are_options(run, folder):
         (["inspekt", "a"], "'inspect'"),
         (["verify", "a", "--jsn"], "'--json'"),
         (["help"], "'--help'"),
+        (["version"], "'--version'"),
+        (["--quiet", "inspect", "a", "--paramters"], "'--parameters'"),
         (["diff", "a", "b", "--format", "markdwn"], "'markdown'"),
     ],
 )
@@ -152,6 +182,23 @@ def test_a_mistyped_word_gets_a_suggestion(words, meant, run):
     done = run(*words)
     assert done.returncode == 2
     assert done.stderr.endswith(f"did you mean {meant}?\n")
+
+
+def test_options_of_all_commands_may_precede_the_command(run, folder):
+    assert run("--quiet", "--color", "always", "inspect", NAMES[0]).stdout == ""
+    assert "\x1b[" in run("--color", "always", "inspect", NAMES[0]).stdout
+    assert "\x1b[" not in run("--color", "always", "inspect", NAMES[0], "--color", "never").stdout
+    assert "Traceback" in run("--debug", "blobs", "verify", "absent").stderr
+
+
+def test_an_option_that_a_command_lacks_shows_its_usage(run, folder):
+    done = run("verify", NAMES[0], "--nodes")
+    assert done.stderr.startswith("usage: graphwire verify ")
+    assert done.stderr.endswith("unrecognized arguments: --nodes\n")
+    shutil.copy(NAMES[0], "-a.pt2")
+    for words in (["-a.pt2"], [NAMES[0], "-a.pt2"]):
+        assert run("verify", *words).stderr.endswith("For the file of that name, write ./-a.pt2\n")
+    assert run("verify", "--", "-a.pt2").returncode == run("verify", "./-a.pt2").returncode == 0
 
 
 def test_strip_writes_files_that_give_nothing_away(run, folder):

@@ -14,7 +14,7 @@ from graphwire.api.error_boundary import reading
 from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.programs import to_schema
 from graphwire.api.targets import check_ranges
-from graphwire.errors import EncodeError, GraphwireError, Obstacle
+from graphwire.errors import EncodeError, GraphwireError, MissingRecordError, Obstacle
 from graphwire.evolve.documents import Version, first_release, narrow_ranges
 from graphwire.evolve.operators import forms_of_release, with_forms
 from graphwire.evolve.targets import downgrade, obstacles_by_target, target_named
@@ -109,7 +109,7 @@ def diff(
     Args:
         a: a file, an open archive, schema records, or an `ExportedProgram`.
         b: the same, for the other program.
-        method: the name of the program in both files, for files with several.
+        method: the name of the program, for files with several. A file with one program is compared with that one.
         weights: whether to compare the elements of weights and constants too, which reads all of them.
 
     Raises:
@@ -119,9 +119,10 @@ def diff(
     from graphwire.analysis.diff import without_not_held
 
     with (
-        open_program(a, method, options, checked=weights) as one,
-        open_program(b, method, options, checked=weights) as other,
+        open_program(a, method, options, checked=weights, only=True) as one,
+        open_program(b, method, options, checked=weights, only=True) as other,
     ):
+        _check_named(method, one, other)
         payloads = None
         if weights or (one.payloads is not None and other.payloads is not None):
             payloads = (_weights_of(one.payloads), _weights_of(other.payloads))
@@ -202,11 +203,13 @@ class Stored(NamedTuple):
     payloads: Payloads | None
     """None for records alone."""
     version: Version
+    name: str = ""
+    """The name of the program in its file."""
 
 
 @contextmanager
 def open_program(
-    source: Source, method: str | None, options: OpenOptions, *, checked: bool = False
+    source: Source, method: str | None, options: OpenOptions, *, checked: bool = False, only: bool = False
 ) -> Iterator[Stored]:
     """Yield a valid program, and close its file afterwards.
 
@@ -215,25 +218,34 @@ def open_program(
         method: its name, for a file with several.
         options: the options of `open`.
         checked: whether to verify the checksums of payloads first, so that damage is no difference.
+        only: whether `method` does not count for a file with one program.
     """
     registry = registry_or_installed(options.get("registry"))
     if isinstance(source, Program):
         check_valid(source)
         yield Stored(source, None, Version(*SCHEMA_VERSION))
     elif isinstance(source, Archive):
-        yield _stored_in(source, method, checked=checked)
+        yield _stored_in(source, method, checked=checked, only=only)
     elif isinstance(source, _FILES) or hasattr(source, "read") or url_of(source) is not None:
         with open(source, **options) as archive:
-            yield _stored_in(archive, method, checked=checked)
+            yield _stored_in(archive, method, checked=checked, only=only)
     else:
         yield Stored(*to_schema(source, registry=registry), Version(*SCHEMA_VERSION))
 
 
-def _stored_in(archive: Archive, method: str | None, *, checked: bool) -> Stored:
-    name = archive.method(method)
+def _check_named(method: str | None, *found: Stored) -> None:
+    """Raise an error if no file has a program of that name."""
+    names = {each.name for each in found}
+    if method is not None and method not in names and "" not in names:
+        held = " and ".join(map(repr, sorted(names)))
+        raise MissingRecordError(f"the archives hold no program {method!r}", remedy=f"They hold {held}")
+
+
+def _stored_in(archive: Archive, method: str | None, *, checked: bool, only: bool) -> Stored:
+    name = archive.method(None if only and len(archive.methods) == 1 else method)
     if checked:
         archive.check_payloads()
-    return Stored(archive.program_of(name), archive.payloads_of(name), archive.version_of(name))
+    return Stored(archive.program_of(name), archive.payloads_of(name), archive.version_of(name), name)
 
 
 def _weights_of(payloads: Payloads | None) -> Payloads:

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TextIO
 
-from graphwire.cli.terminal import Output, columns
+from graphwire.cli.terminal import Output, columns, failure_tree
 from graphwire.lazy import difflib
 
 __all__ = ["main"]
@@ -27,6 +27,10 @@ SIGPIPE."""
 _CODES = (
     "Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong."
 )
+
+
+_LIKENESS = 0.7
+"""How alike a mistyped word and a suggestion are at least, from 0 to 1."""
 
 
 class _Command(NamedTuple):
@@ -185,6 +189,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    _open_closed_streams()
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, *thresholds[1:])  # importing and reading make many objects and little garbage
     try:
@@ -201,11 +206,12 @@ def _main(words: list[str]) -> int:
         from graphwire.cli.terminal.completion import complete
 
         complete(_parser)
-    chosen = next((word for word in words if not word.startswith("-")), None)
+    chosen = _chosen(words)
     try:
-        arguments = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen]).parse_args(
-            words
-        )
+        parser = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen])
+        for each in filter(None, (parser, parser.command)):
+            each.words = words
+        arguments = parser.parse_args(words)
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
@@ -224,7 +230,17 @@ def _main(words: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback unless asked for
         output.failure(error)
+        if getattr(arguments, "json", False):
+            output.json({"error": failure_tree(error)}, problem=True, indent=None)
         return FAILED
+
+
+def _chosen(words: Sequence[str]) -> str | None:
+    """Return the word that names the command: the first that is neither an option nor an option's value."""
+    for before, word in zip(["", *words], words, strict=False):
+        if not word.startswith("-") and before != "--color":
+            return word
+    return None
 
 
 def _load_plugins() -> None:
@@ -245,36 +261,33 @@ class _Help(argparse.HelpFormatter):
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors suggest what a mistyped command or option may mean."""
 
+    words: Sequence[str] = ()
+    """The words of the command line."""
+    command: _Parser | None = None
+    """The parser of the command that runs."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": _Help, **options})
 
     def error(self, message: str) -> NoReturn:
         """Print the usage, the error and a suggestion, and exit with 2."""
+        if self.command is not None:  # its usage helps more than that of all commands
+            self.command.error(message)
         wrong, known = "", list[str]()
-        if message.startswith("unrecognized arguments: "):
+        files = [word for word in self.words if word.startswith("-") and os.path.lexists(word)]
+        if files:
+            message = f"{message}. For the file of that name, write ./{files[0]}"
+        elif message.startswith("unrecognized arguments: "):
             wrong = message.partition(": ")[2].split()[0].partition("=")[0]
-            known = [option for parser in (self, *self.commands().values()) for option in parser.options()]
+            known = [*self._option_string_actions]
         elif "invalid choice: " in message:
             wrong = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
             choices = message.partition("(choose from ")[2].rstrip(")").split(",")
-            known = ["--help", *(choice.strip(" '") for choice in choices)]
-        found = difflib.get_close_matches(wrong, known, n=1)
+            known = ["--help", "--version", *(choice.strip(" '") for choice in choices)]
+        found = difflib.get_close_matches(wrong, known, n=1, cutoff=_LIKENESS)
         super().error(
             f"{message.partition(' (choose from')[0]}; did you mean {found[0]!r}?" if found else message
         )
-
-    def commands(self) -> dict[str, _Parser]:
-        """Return the parsers of the subcommands by name."""
-        return {
-            name: parser
-            for action in self._actions
-            if isinstance(action, argparse._SubParsersAction)
-            for name, parser in action.choices.items()
-        }
-
-    def options(self) -> list[str]:
-        """Return the names of the options."""
-        return [*self._option_string_actions]
 
 
 def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = False) -> _Parser:
@@ -291,6 +304,10 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
         epilog=_CODES,
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
+    if not only and plugins:
+        from graphwire.cli.files import add_options
+
+        add_options(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     if only and chosen in COMMANDS:
         known = {chosen: COMMANDS[chosen]}
@@ -301,8 +318,9 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
         if chosen == name:
             from graphwire.cli.files import add_options
 
-            add_options(each)
+            add_options(each, inherited=not only and plugins)
             command.add()(each)
+            parser.command = each
     return parser
 
 
@@ -345,6 +363,14 @@ def _warning_printer(output: Output) -> Callable[..., None]:
         output.warning(str(message))
 
     return show
+
+
+def _open_closed_streams() -> None:
+    """Connect standard streams that the caller closed to the null device, so that no file gets their numbers."""
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, flags)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8"))
 
 
 def _close_quietly() -> None:

@@ -7,14 +7,14 @@ from graphwire.lazy import door
 if TYPE_CHECKING:
     from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
     from graphwire.analysis.diff.program_diff import Diff, diff, without_not_held
-    from graphwire.analysis.diff.text import diff_lines, markdown_lines
+    from graphwire.analysis.diff.text import diff_lines, markdown_lines, program_lines
 else:
     __getattr__ = door(
         __name__,
         {
             ".facts": "Labels user_inputs value_facts",
             ".program_diff": "Diff diff without_not_held",
-            ".text": "diff_lines markdown_lines",
+            ".text": "diff_lines markdown_lines program_lines",
         },
     )
 
@@ -24,6 +24,7 @@ __all__ = [
     "diff",
     "diff_lines",
     "markdown_lines",
+    "program_lines",
     "user_inputs",
     "value_facts",
     "without_not_held",

@@ -91,6 +91,32 @@ def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None
     yield from _folded(list(diff_lines(found, a=a, b=b, limit=limit)))
 
 
+def program_lines(
+    removed: Sequence[str], added: Sequence[str], *, a: str, b: str, markdown: bool
+) -> Iterator[str]:
+    """Yield lines on programs that only one of two files has; none if there are none.
+
+    Args:
+        removed: the names of the programs of A only.
+        added: the names of those of B only.
+        a: the name to show for file A.
+        b: the name to show for file B.
+        markdown: whether the lines are Markdown.
+    """
+    if not removed and not added:
+        return
+    if markdown:
+        yield f"**{_code(a)} → {_code(b)}**: other programs"
+        yield ""
+        yield from (f"- {_code(name)} is removed" for name in removed)
+        yield from (f"- {_code(name)} is new" for name in added)
+    else:
+        yield f"--- {a}"
+        yield f"+++ {b}"
+        yield from (f"- program {name}" for name in removed)
+        yield from (f"+ program {name}" for name in added)
+
+
 def _folded(lines: list[str]) -> Iterator[str]:
     """Yield lines as a block that is folded until somebody opens it."""
     yield "<details><summary>Differences</summary>"

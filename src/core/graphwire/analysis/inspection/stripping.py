@@ -48,7 +48,8 @@ def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -
     traces = list(_texts(program, noted, "stack_traces"))
     if traces:
         files = sorted({file for text in traces for file in _files_in(text)})
-        quoted = f", which name {_some(files, 'source file')}" if files else ""
+        verb = "names" if len(traces) == 1 else "name"
+        quoted = f", which {verb} {_some(files, 'source file')}" if files else ""
         found.append(Disclosure("stack_traces", len(traces), f"{_count(len(traces), 'stack trace')}{quoted}"))
     if origins := sum(1 for _ in _texts(program, noted, "provenance")):
         found.append(Disclosure("provenance", origins, f"the origins of {_count(origins, 'node')}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +37,10 @@ class Destination(NamedTuple):
     def make_folder(self) -> None:
         """Create the folder of the file, if it is missing."""
         if self.is_path:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+            except FileExistsError as error:
+                raise NotADirectoryError(errno.ENOTDIR, "this is not a folder", error.filename) from None
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from graphwire.cli.files.inputs import Input
-from graphwire.cli.terminal import Output, failure_lines
-from graphwire.errors import GraphwireError
+from graphwire.cli.terminal import Output, failure_tree
 
 __all__ = ["FAILED", "FOUND", "OK", "Task", "for_each_file"]
 
@@ -38,7 +37,7 @@ def for_each_file(
     codes: Counter[int] = Counter()
     with output.progress(doing, sum(each.nbytes for each in inputs)) as shown:
         for each in inputs:
-            shown.item = each.name
+            shown.item = output.file = each.name
             try:
                 if each.error is not None:
                     raise each.error
@@ -49,17 +48,9 @@ def for_each_file(
                 code = FAILED
                 output.failure(error, each.name)
                 if as_json:
-                    output.json(_error_tree(each.name, error), problem=True, indent=None)
+                    tree = {"file": each.name, "error": failure_tree(error, each.name)}
+                    output.json(tree, problem=True, indent=None)
             codes[code] += 1
             shown.finish_file(each.nbytes)
+    output.file = ""
     return codes
-
-
-def _error_tree(name: str, error: Exception) -> dict[str, Any]:
-    tree: dict[str, Any] = {
-        "kind": type(error).__name__,
-        "message": "\n".join(failure_lines(error, name)),
-    }
-    if isinstance(error, GraphwireError):
-        tree |= {"place": error.place, "problem": error.problem, "remedy": error.remedy}
-    return {"file": name, "error": tree}

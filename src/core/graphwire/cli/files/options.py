@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser, *, inherited: bool = False) -> 
     parser.add_argument("--debug", action="store_true", **given, help="show the traceback of an error")
 
 
-def add_json(parser: argparse.ArgumentParser, help: str = "print JSON instead of text") -> None:
+def add_json(parser: argparse._ActionsContainer, help: str = "print JSON instead of text") -> None:
     """Add the option `--json`."""
     parser.add_argument("--json", action="store_true", help=help)
 

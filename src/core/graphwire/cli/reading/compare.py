@@ -34,10 +34,11 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a file, or - for standard input")
     parser.add_argument("b", metavar="B", help="another file")
     add_limits(parser)
-    add_json(parser)
+    shown = parser.add_mutually_exclusive_group()
     add_method(parser)
     parser.add_argument("--weights", action="store_true", help="also compare the elements of weights")
-    parser.add_argument(
+    add_json(shown)
+    shown.add_argument(
         "--format",
         choices=("text", "markdown"),
         default="text",
@@ -54,7 +55,7 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
     import graphwire
-    from graphwire.analysis.diff import diff_lines, markdown_lines
+    from graphwire.analysis.diff import diff_lines, markdown_lines, program_lines
 
     options = open_options(arguments)
     one, other = (_input_of(word) for word in (arguments.a, arguments.b))
@@ -75,6 +76,8 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
     same = not removed and not added and all(each.same for each in found.values())
     if arguments.json:
         tree = {
+            "a": one.name,
+            "b": other.name,
             "same": same,
             "removed": removed,
             "added": added,
@@ -82,17 +85,19 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
         }
         output.json(tree, problem=not same)
         return OK if same else FOUND
-    lines_of = markdown_lines if arguments.format == "markdown" else diff_lines
-    for name in removed:
-        output.line(f"- program {name}", "removed", problem=True)
-    for name in added:
-        output.line(f"+ program {name}", "added", problem=True)
+    is_markdown = arguments.format == "markdown"
+    names = (one.name, other.name)
+    blocks = [list(program_lines(removed, added, a=names[0], b=names[1], markdown=is_markdown))]
     for name, each in found.items():
-        inside = f":{name}" if len(found) > 1 or removed or added else ""
-        limit = None if arguments.all else 200
-        for line in lines_of(each, a=f"{one.name}{inside}", b=f"{other.name}{inside}", limit=limit):
-            style = _style(line) if arguments.format == "text" else ""
-            output.line(line, style, problem=not each.same)
+        shown_a, shown_b = (
+            f"{file}:{name}" if len(found) > 1 or removed or added else file for file in names
+        )
+        if not (each.same and output.quiet):
+            lines_of = markdown_lines if is_markdown else diff_lines
+            blocks.append(list(lines_of(each, a=shown_a, b=shown_b, limit=None if arguments.all else 200)))
+    for index, lines in enumerate(filter(None, blocks)):
+        for line in ["", *lines] if index and (is_markdown or len(lines) > 1) else lines:
+            output.line(line, "" if is_markdown else _style(line), problem=not same)
     return OK if same else FOUND
 
 
@@ -114,5 +119,5 @@ def _input_of(word: str) -> Input:
 
 
 def _methods(archive: Archive, method: str | None) -> list[str]:
-    """Return the names of the requested programs."""
-    return list(archive.methods) if method is None else [archive.method(method)]
+    """Return the names of the requested programs. The only program of a file needs no name."""
+    return list(archive.methods) if method is None or len(archive.methods) == 1 else [archive.method(method)]

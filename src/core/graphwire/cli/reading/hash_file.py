@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -24,12 +25,14 @@ from graphwire.cli.files import (
     open_options,
 )
 from graphwire.cli.terminal import Output
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, escaped
 from graphwire.lazy import pattern
 
 __all__ = ["add_hash"]
 
-_LINE = pattern(r"(gw\d+w?:[0-9a-f]{64})  (.+)")
+_LINE = pattern(r"(\\?)(gw\d+w?:[0-9a-f]{64})  (.+)")
+_ESCAPE = pattern(r"\\(?:([\\nrt])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
+_CONTROLS = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def add_hash(parser: argparse.ArgumentParser) -> None:
@@ -61,23 +64,49 @@ def _hash(arguments: argparse.Namespace, output: Output) -> int:
     def task(each: Input) -> int:
         found = _hashes(each, arguments, weights=arguments.weights, method=arguments.method)
         if arguments.json:
-            output.json({"file": each.name, "hashes": found}, indent=None)
-        for name, text in found.items() if not arguments.json else ():
-            output.line(f"{text}  {each.name}{f':{name}' if len(found) > 1 else ''}")
+            output.json({"file": each.name, "hashes": found.hashes}, indent=None)
+        for name, text in found.hashes.items() if not arguments.json else ():
+            output.line(_line(text, f"{each.name}:{name}" if found.several else each.name))
         return OK
 
     inputs = inputs_of(arguments.files)
     return max(for_each_file(inputs, output, task, doing="Hashing", as_json=arguments.json), default=OK)
 
 
-def _hashes(
-    each: Input, arguments: argparse.Namespace, *, weights: bool, method: str | None
-) -> dict[str, str]:
+def _line(text: str, name: str) -> str:
+    """Return the line of a hash. As with `sha256sum`, it begins with a backslash if the name has escapes."""
+    if escaped(name) == name:
+        return f"{text}  {name}"
+    doubled = name.replace("\\", "\\\\")
+    return f"\\{text}  {escaped(doubled)}"
+
+
+def _unescaped(name: str) -> str:
+    """Return the name of a line that begins with a backslash."""
+
+    def character(match: re.Match[str]) -> str:
+        control, *digits = match.groups()
+        return _CONTROLS[control] if control else chr(int(next(filter(None, digits)), 16))
+
+    return _ESCAPE.sub(character, name)
+
+
+class _Hashes(NamedTuple):
+    """The hashes of a file."""
+
+    hashes: dict[str, str]
+    """By the name of the program."""
+    several: bool
+    """Whether the file has several programs, also if one was chosen."""
+
+
+def _hashes(each: Input, arguments: argparse.Namespace, *, weights: bool, method: str | None) -> _Hashes:
     import graphwire
 
     with graphwire.open(each.source, **open_options(arguments)) as archive:
         names = archive.methods if method is None else (archive.method(method),)
-        return {name: graphwire.content_hash(archive, method=name, weights=weights) for name in names}
+        hashes = {name: graphwire.content_hash(archive, method=name, weights=weights) for name in names}
+        return _Hashes(hashes, len(archive.methods) > 1)
 
 
 class _Listed(NamedTuple):
@@ -95,7 +124,7 @@ def _check(arguments: argparse.Namespace, output: Output) -> int:
 
         def task(each: Input, listed: _Listed = listed) -> int:
             weights = listed.expected.startswith("gw1w")
-            found = _hashes(each, arguments, weights=weights, method=listed.method)
+            found = _hashes(each, arguments, weights=weights, method=listed.method).hashes
             same = [*found.values()] == [listed.expected]
             name = f"{each.name}:{listed.method}" if listed.method else each.name
             if arguments.json:
@@ -122,19 +151,25 @@ def _listed(list_file: str) -> list[_Listed]:
     Raises:
         ArchiveError: a line is not a hash and a name, or there are none.
     """
-    text = sys.stdin.read() if list_file == STDIN else Path(list_file).read_text("utf-8")
+    data = sys.stdin.buffer.read() if list_file == STDIN else Path(list_file).read_bytes()
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), 1):
         if not line.strip():
             continue
-        match = _LINE.fullmatch(line)
+        match = _LINE.fullmatch(line.removesuffix("\r"))
         if match is None:
-            raise ArchiveError(f"line {number} is not a content hash, two spaces and a file").of(list_file)
-        path, colon, method = match[2].rpartition(":")
-        if colon and not method.startswith("//") and not Path(match[2]).exists():
-            found.append(_Listed(match[1], path, method))
+            problem = f"line {number} is not a content hash, two spaces and a file"
+            raise ArchiveError(problem, remedy="Make the list with `graphwire hash FILE… > LIST`").of(
+                list_file
+            )
+        name = _unescaped(match[3]) if match[1] else match[3]
+        path, colon, method = name.rpartition(":")
+        if colon and not method.startswith("//") and not Path(name).exists():
+            found.append(_Listed(match[2], path, method))
         else:
-            found.append(_Listed(match[1], match[2], None))
+            found.append(_Listed(match[2], name, None))
     if not found:
-        raise ArchiveError("the list has no lines").of(list_file)
+        raise ArchiveError("the list has no lines", remedy="Make it with `graphwire hash FILE… > LIST`").of(
+            list_file
+        )
     return found

@@ -92,7 +92,7 @@ def _interface(summary: Summary) -> Iterator[tuple[str, str]]:
     yield from summary.interface.arguments()
     output = summary.interface.output
     if output.container and len(str(output)) > MOST_ON_A_LINE:
-        yield "→", output.container
+        yield "→", output.container.removeprefix("builtins.")
         yield from ((f"  {child.name}", str(child)) for child in output.children)
     else:
         yield "→", str(output)

@@ -6,14 +6,14 @@ from graphwire.lazy import door
 
 if TYPE_CHECKING:
     from graphwire.cli.terminal.option_names import as_command
-    from graphwire.cli.terminal.output import ColorChoice, Output, columns, failure_lines
+    from graphwire.cli.terminal.output import ColorChoice, Output, columns, failure_lines, failure_tree
     from graphwire.cli.terminal.sections import Section, escaped, size_text
 else:
     __getattr__ = door(
         __name__,
         {
             ".option_names": "as_command",
-            ".output": "ColorChoice Output columns failure_lines",
+            ".output": "ColorChoice Output columns failure_lines failure_tree",
             ".sections": "Section escaped size_text",
         },
     )
@@ -26,5 +26,6 @@ __all__ = [
     "columns",
     "escaped",
     "failure_lines",
+    "failure_tree",
     "size_text",
 ]

@@ -16,7 +16,7 @@ from graphwire.errors import GraphwireError, exception_text
 if TYPE_CHECKING:
     from graphwire.cli.terminal.progress import Progress
 
-__all__ = ["ColorChoice", "Output", "failure_lines"]
+__all__ = ["ColorChoice", "Output", "failure_lines", "failure_tree"]
 
 ColorChoice: TypeAlias = Literal["auto", "always", "never"]
 
@@ -33,6 +33,9 @@ _STYLES = {
     "warning": "1;33",
 }
 """The terminal's code of each style (SGR, ECMA-48)."""
+
+_STDIN = "<stdin>"
+"""The name that Python gives to standard input; commands name it `-`."""
 
 _MOST_PROBLEMS = 20
 """The largest number of problems that an error message lists."""
@@ -75,6 +78,8 @@ class Output:
         self._stderr = stderr
         self._color = color
         self._environ = environ
+        self.file = ""
+        """The file that a warning concerns, if one of several is read."""
         self._begun = False
         self._progress: Progress | None = None
 
@@ -148,7 +153,7 @@ class Output:
 
     def warning(self, text: str) -> None:
         """Print a warning on standard error, in one line."""
-        line = escaped(" ".join(text.split()))
+        line = escaped(f"{self.file}: {' '.join(text.split())}" if self.file else " ".join(text.split()))
         self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: warning:', 'warning')} {line}")
 
     @contextlib.contextmanager
@@ -193,6 +198,17 @@ class Output:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
+def failure_tree(error: BaseException, name: str = "") -> dict[str, Any]:
+    """Return an error as plain data for `--json`, with the message of `failure_lines`."""
+    tree: dict[str, Any] = {
+        "kind": type(error).__name__,
+        "message": "\n".join(failure_lines(error, name)),
+    }
+    if isinstance(error, GraphwireError):
+        tree |= {"place": error.place, "problem": error.problem, "remedy": error.remedy}
+    return tree
+
+
 def failure_lines(error: BaseException, name: str = "") -> list[str]:
     """Return an error as lines in the words of the command line: what is wrong and, if there are several problems, each.
 
@@ -209,7 +225,9 @@ def failure_lines(error: BaseException, name: str = "") -> list[str]:
     else:
         text = f"{exception_text(error)} (a defect of graphwire or of a plugin; --debug shows where)"
     head, *more = [" ".join(line.split()) for line in text.splitlines() if line.strip()] or [""]
-    if name and name not in head:
+    if head.startswith(_STDIN):
+        head = f"-{head.removeprefix(_STDIN)}"
+    if name and escaped(name) not in escaped(head):
         head = f"{name}: {head}"
     if len(more) > _MOST_PROBLEMS:
         more[_MOST_PROBLEMS:] = [f"… and {len(more) - _MOST_PROBLEMS:,} more"]

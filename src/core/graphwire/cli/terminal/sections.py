@@ -115,7 +115,8 @@ def _blocks(section: Section, width: int, paint: Paint) -> Iterator[str]:
 
 
 def folded(text: str, width: int | None) -> list[str]:
-    """Return a text as lines of at most `width` columns, broken behind spaces and commas where it has any."""
+    """Return a text as lines of at most `width` columns, broken behind spaces and commas; words that are longer than a line,
+    such as the names of parameters and files, behind punctuation where they have any."""
     lines = []
     while width is not None and _width(text) > width:
         fitting, columns = 0, 0
@@ -125,11 +126,19 @@ def folded(text: str, width: int | None) -> list[str]:
                 break
             fitting += 1
         fitting = max(fitting, 1)
-        broken = max(text.rfind(" ", 0, fitting + 1), text.rfind(",", 0, fitting) + 1)
-        end = broken if broken > fitting // 2 else fitting
+        end = _line_end(text, fitting, width)
         lines.append(text[:end].rstrip())
         text = text[end:].lstrip()
     return [*lines, text] if text or not lines else lines
+
+
+def _line_end(text: str, fitting: int, width: int) -> int:
+    """Return where the first line of a text ends, of which `fitting` characters fit a line."""
+    broken = max(text.rfind(" ", 0, fitting + 1), text.rfind(",", 0, fitting) + 1)
+    word = text[broken:].lstrip().partition(" ")[0]
+    if broken > 0 and (_width(word) <= width or broken > fitting // 2):
+        return broken
+    return max([text.rfind(mark, max(broken, 1), fitting) + 1 for mark in "._/-:="]) or fitting
 
 
 def _width(text: str) -> int:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphwire.cli.files import FOUND, OK, add_json, add_options, add_storage_options
 from graphwire.cli.terminal import Output, Section, size_text
 from graphwire.cli.writing.blob_users import names_of_used_blobs
-from graphwire.errors import PluginError
+from graphwire.errors import GraphwireError, PluginError
 
 if TYPE_CHECKING:
     from graphwire.hooks import PrunableStore
@@ -82,7 +87,7 @@ def _verify(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.cli.reading.inspection import problem_section
 
     folder = _folder(arguments)
-    with output.progress("Verifying"):
+    with output.progress("Verifying"), _naming(folder):
         problems = list(_store().damaged(folder))
     if arguments.json:
         output.json([problem._asdict() for problem in problems], problem=bool(problems))
@@ -97,7 +102,7 @@ def _collect(arguments: argparse.Namespace, output: Output) -> int:
     folder = _folder(arguments)
     store = _store()
     removed = []
-    with output.progress("Collecting"):
+    with output.progress("Collecting"), _naming(folder):
         used = names_of_used_blobs(arguments.programs, folder, arguments.storage_options)
         for each in store.unused(folder, used, arguments.older_than * _HOUR_SECONDS):
             if not arguments.dry_run:
@@ -123,7 +128,22 @@ def _folder(arguments: argparse.Namespace) -> Folder | RemoteFolder:
     from graphwire.wire.weights import Folder, RemoteFolder
 
     place: Any = located(arguments.folder, arguments.storage_options)
-    return RemoteFolder(place.as_folder()) if isinstance(place, RemoteFile) else Folder(place)
+    if isinstance(place, RemoteFile):
+        return RemoteFolder(place.as_folder())
+    if not Path(place).is_dir():
+        code = errno.ENOTDIR if Path(place).exists() else errno.ENOENT
+        raise OSError(code, os.strerror(code), place)
+    return Folder(place)
+
+
+@contextmanager
+def _naming(folder: Folder | RemoteFolder) -> Iterator[None]:
+    """Name the folder in errors that name no file."""
+    try:
+        yield
+    except GraphwireError as error:
+        error.of(str(folder.path))
+        raise
 
 
 def _store() -> PrunableStore:

@@ -12,6 +12,7 @@ from graphwire.cli.files import (
     Input,
     add_dry_run,
     add_files,
+    add_json,
     add_weight_source,
     destinations,
     for_each_file,
@@ -30,6 +31,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         " into the folder DST."
     )
     add_files(parser)
+    add_json(parser, "print a JSON object for each file, on a line of its own")
     parser.add_argument(
         "target",
         metavar="DST",
@@ -76,10 +78,15 @@ def _convert(arguments: argparse.Namespace, output: Output) -> int:
     def task(each: Input) -> int:
         return _convert_file(each, places[each], arguments, output)
 
-    return max(for_each_file([each for each, _ in pairs], output, task, doing="Converting"), default=OK)
+    codes = for_each_file(
+        [each for each, _ in pairs], output, task, doing="Converting", as_json=arguments.json
+    )
+    return max(codes, default=OK)
 
 
 def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace, output: Output) -> int:
+    import msgspec
+
     import graphwire
 
     reports: list[Any] = []
@@ -97,12 +104,17 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
         report=reports.append,
         **open_options(arguments),
     )
+    if arguments.json and place.name != STDIN:  # else standard output has the file
+        nbytes = place.nbytes if place.is_path and not arguments.dry_run else None
+        tree = {"file": each.name, "output": place.name, "size": nbytes}
+        output.json(tree | msgspec.to_builtins(reports[0]), indent=None)
+        return OK
     say = output.remark if place.name == STDIN else output.line
     for narrowed in reports[0].narrowed:
         begins = f"begins at {narrowed.written}, in the program at {narrowed.given}"
-        say(f"{narrowed.method}: {narrowed.symbol} {begins}")
+        say(f"{place.name}:{narrowed.method}: {narrowed.symbol} {begins}")
     for left in reports[0].not_for_torch:
-        say(f"{left.method}: torch does not find the {left.what} ({left.reason})")
+        say(f"{place.name}:{left.method}: torch does not find the {left.what} ({left.reason})")
     format = arguments.format or ("json" if arguments.reader else "")
     size = "not written" if arguments.dry_run else size_text(place.nbytes) if place.is_path else ""
     if facts := ", ".join(filter(None, (format, size))):

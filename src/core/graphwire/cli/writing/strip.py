@@ -12,6 +12,7 @@ from graphwire.cli.files import (
     Input,
     add_dry_run,
     add_files,
+    add_json,
     add_rewriting,
     for_each_file,
     open_options,
@@ -31,6 +32,7 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         " extra files. Programs compute the same, and their content hashes stay. A file that has nothing of it is left as it is."
     )
     add_files(parser)
+    add_json(parser, "print a JSON object for each file, on a line of its own")
     add_rewriting(parser)
     parser.add_argument(
         "--only",
@@ -49,7 +51,8 @@ def _strip(arguments: argparse.Namespace, output: Output) -> int:
     def task(each: Input) -> int:
         return _strip_file(each, places[each], arguments, output)
 
-    return max(for_each_file([*places], output, task, doing="Writing"), default=OK)
+    codes = for_each_file([*places], output, task, doing="Writing", as_json=arguments.json)
+    return max(codes, default=OK)
 
 
 def _strip_file(each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output) -> int:
@@ -57,20 +60,24 @@ def _strip_file(each: Input, place: Destination | None, arguments: argparse.Name
     options = open_options(arguments)
     with graphwire.open(source, **options) as archive:
         found = [
-            disclosure.what
+            disclosure
             for name in archive.methods
             for disclosure in archive.disclosures(name)
             if arguments.only is None or disclosure.kind in arguments.only
         ]
-    lines = dict.fromkeys(found)
     say = output.remark if place is not None and place.name == STDIN else output.line
     if not found and arguments.in_place:
         place = None
     if place is not None:
         place.make_folder()
         graphwire.convert(source, place.file, strip=arguments.only or True, **options)
+    if arguments.json and (place is None or place.name != STDIN):  # else standard output has the file
+        written = {"output": place and place.name, "size": place.nbytes if place and place.is_path else None}
+        contains = [disclosure._asdict() for disclosure in found]
+        output.json({"file": each.name, **written, "contains": contains}, indent=None)
+        return OK
     say(f"{each.name}: {'' if found else 'nothing to do'}".rstrip(": "))
-    for line in lines:
+    for line in dict.fromkeys(disclosure.what for disclosure in found):
         say(f"  without {line}" if place is not None else f"  has {line}")
     if place is not None and place.is_path:
         say(f"{place.name}: {size_text(place.nbytes)}")

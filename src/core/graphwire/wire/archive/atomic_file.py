@@ -94,9 +94,16 @@ class _AtomicWrite(InterruptSafe):
             raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
         if not target.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
+        try:
+            self._open(mode)
+        except OSError as error:
+            self._name_file(error)
+            raise
+
+    def _open(self, mode: int | None) -> None:
         if mode is not None and not stat.S_ISREG(mode):
             self._replaces = False
-            self._file = target.open("wb")
+            self._file = self._target.open("wb")
         elif mode is None:
             self._file = cast("BinaryIO", Replacement(self._temporary, "x+b"))
         else:  # nobody else may read the new file before it has the permissions of the old one
@@ -135,7 +142,7 @@ class _AtomicWrite(InterruptSafe):
 
     def _name_file(self, error: BaseException) -> None:
         """Set the target path as an error's file name, because the system's own error (as on a full disk) has none."""
-        named = getattr(error, "filename", None) not in (None, str(self._temporary))
+        named = getattr(error, "filename", None) not in (None, str(self._temporary), self._temporary)
         if isinstance(error, OSError) and error.errno is not None and not named:
             error.filename = str(self._target)
 
