@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import re
 import sys
+import textwrap
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import graphwire
@@ -37,6 +41,21 @@ def test_help_lists_every_name_and_every_hook() -> None:
     listed = set(re.findall(r"\w+", str(graphwire.__doc__)))
     assert set(graphwire.__all__) - {"__version__"} <= listed
     assert {hook.name for hook in HOOKS} <= set(re.findall(r"\w+", str(hooks.__doc__)))
+
+
+def test_each_field_of_a_public_value_is_described() -> None:
+    """The reference shows no field without a description."""
+    for name, value in [
+        *vars(hooks).items(),
+        *((name, getattr(graphwire, name)) for name in graphwire.__all__),
+    ]:
+        if not isinstance(value, type) or not issubclass(value, (msgspec.Struct, tuple)):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0].body  # type: ignore[attr-defined]
+        for field, after in itertools.pairwise([*body, None]):
+            if isinstance(field, ast.AnnAssign) and not ast.unparse(field.target).startswith("_"):
+                described = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                assert described, (name, ast.unparse(field.target))
 
 
 def test_contract_suites_document_what_to_set() -> None:

@@ -321,10 +321,15 @@ class OpsetStep(NamedTuple):
     """A `PropagatingUpgrader` as a value."""
 
     namespace: str
+    """The namespace whose operators it rewrites."""
     from_version: int
+    """The version that it converts from."""
     to_version: int
+    """The version that it converts to: the next higher or lower one."""
     operators: Mapping[str, Callable[..., None]] = MappingProxyType({})
+    """The functions that rewrite a call, by operator."""
     propagates: Collection[str] = frozenset()
+    """The operators whose results may change in type or shape, so that later nodes are computed again."""
 
 
 @runtime_checkable
@@ -379,3 +384,4 @@ class MetadataKey(msgspec.Struct, frozen=True):
     """
 
     name: str
+    """The key in `meta`."""

@@ -25,6 +25,7 @@ class TreespecType(msgspec.Struct, frozen=True):
     container: Any
     """Its class, or what `torch.utils._pytree` uses for it, such as `collections.namedtuple`."""
     serializer: TreespecSerializer
+    """The serializer that supports it."""
     family: str
     """The serializer's own name."""
 

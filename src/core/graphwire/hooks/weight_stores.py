@@ -35,13 +35,16 @@ class StoredTensor(NamedTuple):
     dtype: str
     """torch's name of the element type, such as `float32`."""
     shape: tuple[int, ...]
+    """Its sizes."""
     chunks: tuple[Chunk, ...]
+    """Where its elements are."""
 
 
 class StoreIndex(NamedTuple):
     """What an opened store contains."""
 
     tensors: Mapping[str, StoredTensor]
+    """Each stored tensor, by name."""
     files: Mapping[str, FileFacts]
     """Each file that chunks refer to, by location."""
 
@@ -52,7 +55,9 @@ class NewTensor(NamedTuple):
     dtype: str
     """torch's name of the element type, such as `float32`."""
     shape: tuple[int, ...]
+    """Its sizes."""
     nbytes: int
+    """The size of its elements in bytes."""
     view: Callable[[], memoryview]
     """Returns the elements as bytes, each time it is called; a view of the program's memory where that is possible."""
 
@@ -184,7 +189,9 @@ class UnusedFile(NamedTuple):
     """A file of a store that no program refers to."""
 
     location: str
+    """Its path in the folder of the store."""
     nbytes: int
+    """Its size in bytes."""
 
 
 @runtime_checkable

@@ -48,10 +48,13 @@ class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
     hash_a: str
     """The content hash of A. It includes the elements of weights if these were compared."""
     hash_b: str
+    """The content hash of B."""
     nodes_a: int
     """The number of nodes in the top-level graph of A."""
     nodes_b: int
+    """The number of nodes in the top-level graph of B."""
     changes: list[Change]
+    """The differences outside of nodes: inputs, outputs, weights, ranges, versions."""
     nodes: list[NodeChange]
     """The changed nodes in the order of B; removed nodes at their former position."""
     not_held: list[Change] = []

@@ -136,6 +136,7 @@ class Inspection(msgspec.Struct, frozen=True):
     """The summary of an archive and its programs."""
 
     file: str
+    """The file's path, or a name for another source; empty for a program of this process."""
     size: int
     """The size of the file in bytes."""
     layout: str
@@ -143,6 +144,7 @@ class Inspection(msgspec.Struct, frozen=True):
     producer: str
     """The tool that wrote it, such as `torch 2.13.0`; empty if the file does not name it."""
     methods: list[MethodInspection]
+    """The programs of the file."""
     payload_bytes: int
     """The size of all weights, constants and sample inputs in the file."""
     records: list[str]

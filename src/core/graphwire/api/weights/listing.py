@@ -26,6 +26,7 @@ class WeightInfo(msgspec.Struct, frozen=True):
     dtype: str
     """torch's name of the element type, such as `float32`; empty for a weight that a constant codec encodes."""
     shape: list[int]
+    """Its sizes."""
     nbytes: int
     """The size of its elements in bytes."""
     place: str

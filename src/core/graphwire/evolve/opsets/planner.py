@@ -67,6 +67,7 @@ class Plan(msgspec.Struct, frozen=True):
     """The steps that convert a program to other opsets. Printable, and plain data except for the steps' functions."""
 
     steps: tuple[PlannedStep, ...] = ()
+    """The steps in the order in which they are applied, each with the nodes that it touches."""
     opset_version: Mapping[str, int] = {}
     """The program's versions after all steps."""
     opaque: tuple[str, ...] = ()
