@@ -64,7 +64,7 @@ def test_files_that_are_not_of_the_catalogue_stay_in_it(tmp_path: Path) -> None:
     assert asked(tmp_path, "SELECT count(*) FROM programs") == [(len(files),)]
 
 
-@pytest.mark.parametrize("name", ["all?", "all[1]", "*", "file=x/work=y", 'it\'s "one"\nof'])
+@pytest.mark.parametrize("name", ["all?", "all[1]", "file=x/work=y", 'it\'s "one"\nof'])
 def test_a_catalogue_has_any_name(name: str, tmp_path: Path) -> None:
     files, place = listed(*some_files(300)), tmp_path / name
     read(place, files[1:], Inspecting())
@@ -112,7 +112,7 @@ def scramble(path: Path, where: int) -> None:
     path.write_bytes(data[:start] + b"\xff" * len(data[start : start + 16]) + data[start + 16 :])
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_a_damaged_catalogue_is_an_error_with_a_remedy_or_answers_as_before(
     catalogue: Path, data: st.DataObject

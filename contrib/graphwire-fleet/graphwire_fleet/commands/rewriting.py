@@ -167,4 +167,6 @@ def _undo(arguments: argparse.Namespace, output: Output) -> int:
             elif each.outcome in RESTORED:
                 output.line(f"{each.destination}: {each.outcome}")
     _print_counts(outcomes, Counter(), output)
+    if not outcomes:
+        output.remark("nothing was rewritten, so there is nothing to undo")
     return FOUND if outcomes["refused"] else OK

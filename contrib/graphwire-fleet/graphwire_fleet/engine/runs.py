@@ -208,6 +208,8 @@ class _Commits:
 
     def add(self, done: Done) -> None:
         """Add what came of a batch."""
+        if not self._gathered.pieces:
+            self._since = time.monotonic()
         self._gathered.pieces += done.pieces
         self._gathered.counts.add(done.counts)
         if (
