@@ -6,8 +6,6 @@ any work found it.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,10 +30,6 @@ __all__ = ["GONE", "add_views", "check_damage", "connect", "lock_down", "reading
 
 GONE: Final = "gone"
 """The work of a row that takes a file out of the catalogue."""
-
-atexit.register(
-    gc.unfreeze
-)  # DuckDB prints what is not collected at the end, and graphwire's commands freeze all objects.
 
 _DAMAGE: Final = (duckdb.Error, duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 """What DuckDB raises for a damaged file, without its name."""

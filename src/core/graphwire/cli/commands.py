@@ -190,13 +190,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     _open_closed_streams()
+    words = list(sys.argv[1:] if argv is None else argv)
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, *thresholds[1:])  # importing and reading make many objects and little garbage
     try:
-        return _main(list(sys.argv[1:] if argv is None else argv))
+        return _main(words)
     finally:
-        if argv is None:
-            # The process ends, and Python would look twice at every object in it, a tenth of the time of a small command.
+        if argv is None and _chosen(words) in COMMANDS:
+            # The process ends, and Python would look twice at every object in it, a tenth of the time of a small command. A
+            # plugin's command may use libraries that wait for this, or tell what is left.
             gc.freeze()
         gc.set_threshold(*thresholds)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetError, UnsupportedFeatureError
+from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetError
 from graphwire.evolve.documents import (
     DRAFT,
     MALFORMED,
@@ -28,7 +28,7 @@ from graphwire.evolve.early_steps import EARLY_STEPS
 from graphwire.evolve.operators import operators_down, operators_up, report_newer_operators, uncertain_calls
 from graphwire.evolve.steps import COMPACT_5_3, LATER_STEPS, resolve_extensions
 from graphwire.evolve.targets.loader_bugs import report_loader_bugs
-from graphwire.schema import FEATURES, SCHEMA_VERSION
+from graphwire.schema import SCHEMA_VERSION
 
 CURRENT = Version(*SCHEMA_VERSION)
 
@@ -73,8 +73,8 @@ def _index(version: Version) -> int:
 def upgrade(tree: Any) -> tuple[Record, list[AppliedStep]]:
     """Convert a document of any version to the current version.
 
-    A document with a newer minor version is accepted unchanged: what it has beyond the current one is ignored, unless its
-    `requires` lists something unknown.
+    A document with a newer minor version is returned unchanged: what it has beyond the current one is ignored later
+    (`schema.trees.program_from_tree`), unless its `requires` lists something unknown.
 
     Args:
         tree: the document as a wire format decodes it.
@@ -84,12 +84,10 @@ def upgrade(tree: Any) -> tuple[Record, list[AppliedStep]]:
 
     Raises:
         SchemaVersionError: the version is not supported.
-        UnsupportedFeatureError: the document requires an unknown extension.
         SchemaError: the document does not match the schema of its version.
     """
     version = version_of(tree)
     if is_current(version):
-        _check_requires(tree)
         return tree, []
     taken: list[AppliedStep] = []
     for step in plan(_nearest(version), CURRENT):
@@ -114,19 +112,6 @@ def _nearest(version: Version) -> Version:
     """
     known = [each for each in _VERSIONS if each.major == version.major and each <= version]
     return version if version.variant or not known else known[-1]
-
-
-def _check_requires(tree: Record) -> None:
-    required = tree.get("requires", [])
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise SchemaError("a list of feature names is expected", place="requires")
-    unknown = [name for name in required if name not in FEATURES]
-    if unknown:
-        raise UnsupportedFeatureError(
-            f"the document requires {', '.join(unknown)}, which this version of graphwire does not support",
-            place="requires",
-            remedy="Install a newer graphwire",
-        )
 
 
 def downgrade(

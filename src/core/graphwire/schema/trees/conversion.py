@@ -80,12 +80,12 @@ def program_from_tree(tree: Any) -> Program:
             remedy="A newer graphwire may read it",
         )
     required = tree.get("requires", [])
-    if not isinstance(required, list):
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise SchemaError("a list of feature names is expected", place="requires")
-    unknown = [str(name) for name in required if name not in FEATURES]
+    unknown = [name for name in required if name not in FEATURES]
     if unknown:
         raise UnsupportedFeatureError(
-            f"the document requires {', '.join(unknown)}, which this version does not know",
+            f"the document requires {', '.join(unknown)}, which this version of graphwire does not support",
             place="requires",
             remedy="Install a newer graphwire",
         )
