@@ -186,3 +186,12 @@ def test_nothing_of_the_machine_is_in_them(name: str) -> None:
     assert str(Path.home()) not in text
     assert str(HERE) not in text
     assert "+cpu" not in text
+
+
+def test_every_target_lists_the_obstacles_of_every_construct():
+    with graphwire.open(HERE / "archives" / "json.pt2") as archive:
+        for method in archive.methods:
+            obstacles = [
+                each for found in graphwire.targets(archive, method=method).values() for each in found
+            ]
+            assert all(each.construct for each in obstacles)

@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
         raise
     raise TorchReleaseError(
         "torch is not installed, and only files can be read, converted and compared without it",
-        remedy="Install it: pip install 'graphwire[torch]'",
+        remedy="Run: pip install 'graphwire[torch]'",
     ) from error
 
 

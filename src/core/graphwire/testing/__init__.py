@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
         try:
             module = importlib.import_module(f"{__name__}.{_MODULES[name]}")  # noqa: TID251 a module of this package
         except ModuleNotFoundError as error:
-            remedy = "Install what the contract suites need: pip install 'graphwire[test]'"
+            remedy = "Run: pip install 'graphwire[test]'"
             raise ModuleNotFoundError(f"{error}. {remedy}", name=error.name) from error
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,7 +32,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="TARGET",
-        help="only this one, such as torch-2.6; torch is the newest release that graphwire knows",
+        help="only this one, such as torch-2.6; torch is the installed release",
     )
     parser.set_defaults(run=_targets)
 

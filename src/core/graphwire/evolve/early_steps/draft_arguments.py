@@ -48,10 +48,13 @@ def argument_up(argument: Record, conversions: Conversions) -> Record:
 def argument_down(argument: Record, conversions: Conversions, where: Where, refuse: Refuse) -> Record:
     """Convert an argument of schema 1 to the draft."""
     arm = arm_of(argument)
-    if arm in _OLDER:
-        return _converted(argument, _OLDER, conversions)
-    refuse(where, f"an argument of the kind {arm}")
-    return argument
+    if arm not in _OLDER:
+        refuse(where, f"an argument of the kind {arm}")
+        return argument
+    if arm == "as_layout" and argument[arm] not in _LAYOUTS_DOWN:
+        refuse(where, f"the tensor layout with the number {argument[arm]}")
+        return argument
+    return _converted(argument, _OLDER, conversions)
 
 
 def _converted(argument: Record, arms: dict[str, str], conversions: Conversions) -> Record:

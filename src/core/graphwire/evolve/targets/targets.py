@@ -109,7 +109,8 @@ def _installed() -> str:
         return "-".join((INSTALLED, ".".join(metadata.version(INSTALLED).split(".")[:2])))
     except metadata.PackageNotFoundError:
         raise SchemaVersionError(
-            "the target 'torch' is the installed release, but torch is not installed", remedy=_listed()
+            "the target 'torch' is the installed release, but torch is not installed",
+            remedy=f"Name a release, such as torch-{next(reversed(RELEASES))}",
         ) from None
 
 

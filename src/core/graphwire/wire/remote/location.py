@@ -16,7 +16,7 @@ from graphwire.lazy import pattern
 _URL = pattern(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://")
 """`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
 _USER = pattern(r"(?<=://)[^/@\s]*@")
-_INSTALL = "Install graphwire[remote]"
+_INSTALL = "Run: pip install 'graphwire[remote]'"
 
 
 class UniversalPath(Protocol):
