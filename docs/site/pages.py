@@ -58,7 +58,11 @@ def reference_pages() -> dict[str, str]:
     pages: dict[str, str] = {}
     for rows, (name, title) in zip(tables, PAGES.items(), strict=True):
         names = re.findall(r"^\| `(\w+)`", rows, re.MULTILINE)
-        shown = [f"::: graphwire.{each}\n" for each in names if each not in ("errors", "__version__")]
+        shown = [
+            f"::: graphwire.{each}\n{WITHOUT_VALUES if each in OPENED else ''}"
+            for each in names
+            if each not in ("errors", "__version__")
+        ]
         pages[name] = f"# {title}\n\n" + "\n".join(shown)
     options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
     options += (
@@ -68,6 +72,10 @@ def reference_pages() -> dict[str, str]:
         pages[name] = f"# {title}\n\n::: {module}\n{options}"
     return pages
 
+
+OPENED = ("Archive", "Registry", "View")
+"""Classes whose attributes are set by code, which the reference does not show; those of others have defaults."""
+WITHOUT_VALUES = "    options:\n      show_attribute_values: false\n"
 
 PAGES = {
     "programs": "Functions for an ExportedProgram",

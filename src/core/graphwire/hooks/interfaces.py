@@ -327,9 +327,9 @@ class OpsetStep(NamedTuple):
     to_version: int
     """The version that it converts to: the next higher or lower one."""
     operators: Mapping[str, Callable[..., None]] = MappingProxyType({})
-    """The functions that rewrite a call, by operator."""
+    """The function that rewrites a node, by the operator's serialized name."""
     propagates: Collection[str] = frozenset()
-    """The operators whose results may change in type or shape, so that later nodes are computed again."""
+    """Serialized names of operators whose results it leaves to be inferred at load."""
 
 
 @runtime_checkable
