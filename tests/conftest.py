@@ -19,10 +19,11 @@ for _folder in ("contrib/demo", "tests/api", "tests/line_coverage", "tests"):
 
 import audit  # noqa: E402
 
-# The same examples on every run, so that a change and not chance decides; `HYPOTHESIS_PROFILE=default` looks elsewhere.
-settings.register_profile("steady", derandomize=True)
+# The same examples on every run, without deadlines, so that a change decides, and neither chance nor what else a machine does;
+# `HYPOTHESIS_PROFILE=default` looks elsewhere.
+settings.register_profile("steady", derandomize=True, deadline=None)
 # Other examples at every run, and many: `make test-nightly`.
-settings.register_profile("nightly", max_examples=2000, print_blob=True)
+settings.register_profile("nightly", max_examples=2000, print_blob=True, deadline=None)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "steady")
 settings.load_profile(PROFILE)
 
