@@ -153,6 +153,10 @@ def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(run, damaged)
 def test_a_plugin_is_checked(run):
     done = run("check-plugin", "cbor", "--only", "test_its_name_is")
     assert (done.returncode, done.stdout.splitlines()[-1].split()[:2]) == (0, ["1", "passed,"])
+    done = run(
+        "check-plugin", "stores", "--only", "test_it_finds_what_it_wrote"
+    )  # in a file, and in a folder
+    assert (done.returncode, done.stdout.splitlines()[-1].split()[:2]) == (0, ["2", "passed,"])
     assert "graphwire.testing.OpHandlerContract tests it" in run("check-plugin", "ops").stdout
     done = run("check-plugin", "nobody")
     assert (done.returncode, done.stderr.partition("Installed are ")[0]) == (

@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphwire.cli.files import FOUND, OK
 from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError
+
+if TYPE_CHECKING:
+    from graphwire.hooks import WeightStore
 
 __all__ = ["add_check_plugin"]
 
@@ -49,6 +52,11 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("name", metavar="NAME", help="the plugin's name, as `graphwire plugins` lists it")
     parser.add_argument("--only", metavar="TEXT", default="", help="only tests whose names contain this")
+    parser.add_argument(
+        "--location",
+        metavar="NAME",
+        help="what a weight store is asked to write, such as checkpoint/.metadata; by default model.STORE, or a folder",
+    )
     parser.set_defaults(run=_check_plugin)
 
 
@@ -81,11 +89,27 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
             )
     for line in rest:
         output.line(line)
-    failed = bool(tested) and _run(_test_file(tested), arguments.only, output)
+    locations = {
+        name: _location(registry.weight_stores[name], arguments.location)
+        for suite, name in tested
+        if suite.attribute == "store"
+    }
+    failed = bool(tested) and _run(_test_file(tested, locations), arguments.only, output)
     return FOUND if failed or plugin.refused else OK
 
 
-def _test_file(tested: Sequence[tuple[_Suite, str]]) -> str:
+def _location(store: WeightStore, given: str | None) -> str:
+    """Return where the suite asks a store to write: the given place, or a file that the store finds by its name, or a folder."""
+    from graphwire.wire.weights import Folder
+
+    if given is not None:
+        return given
+    named = f"model.{store.name}"
+    with tempfile.TemporaryDirectory() as folder:
+        return named if store.find(Folder(folder), named) == named else ""
+
+
+def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str]) -> str:
     contracts = ", ".join(sorted({suite.contract for suite, _ in tested}))
     lines = [
         "from graphwire.hooks import default_registry",
@@ -100,6 +124,8 @@ def _test_file(tested: Sequence[tuple[_Suite, str]]) -> str:
             f"class Test{index}({suite.contract}):",
             f"    {suite.attribute} = registry.{suite.providers}[{name!r}]",
         ]
+        if suite.attribute == "store":
+            lines.append(f"    location = {locations[name]!r}")
     return "\n".join([*lines, f"del {contracts}", ""])
 
 
