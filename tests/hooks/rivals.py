@@ -89,7 +89,10 @@ RIVALS: dict[str, Rival] = {
     ),
     # hooks
     "forgot": Rival(f"{_WITHOUT} [Format()]", "graphwire_wire_formats returns None; is a `return` missing?"),
-    "klass": Rival(f"{_WITHOUT} return [Format]", "it is a class; provide an instance"),
+    "klass": Rival(
+        f"{_WITHOUT} return [Format]",
+        "provides the class Format, not a valid WireFormat: it is a class; provide an instance",
+    ),
     "text": Rival(f"{_WITHOUT} return 'json'", "returns str 'json', not a list of WireFormat"),
     "mapping": Rival(f"{_WITHOUT} return {{'a': Format()}}", "returns a dict, not a list"),
     "endless": Rival(f"{_WITHOUT}\n    while True: yield Format()", "provides more than 10,000 things"),

@@ -54,12 +54,11 @@ def call_problem(function: Any, count: int, *, may_yield: bool = False) -> str:
 
 
 def type_text(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__qualname__:.60}"
     kind = type(value).__qualname__
-    return (
-        f"{kind} {value!r:.60}"
-        if type(value) in (str, bytes, int, bool, float, type(None), type)
-        else f"a {kind}"
-    )
+    told_whole = type(value) in (str, bytes, int, bool, float, type(None))
+    return f"{kind} {value!r:.60}" if told_whole else f"a {kind}"
 
 
 def _shown(value: object) -> str:
