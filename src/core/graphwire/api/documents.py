@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from graphwire.analysis.validation import check_valid
 from graphwire.api.argument_checks import check_limits, check_records
 from graphwire.api.error_boundary import Boundary, reading, writing
-from graphwire.errors import EncodeError, FormatError, GraphwireWarning
+from graphwire.errors import DecodeError, EncodeError, FormatError, GraphwireWarning
 from graphwire.evolve import early_steps, operators, targets
 from graphwire.evolve.documents import DRAFT, Version, is_current, version_of
 from graphwire.hooks import Registry, Tree, WireFormat, registry_or_installed
@@ -16,7 +16,7 @@ from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec
 from graphwire.schema.trees import OMITTED, program_from_tree, to_tree
 from graphwire.wire import CONSTANTS, DEFAULT_LIMITS, WEIGHTS, Limits, Payloads, torch_files
-from graphwire.wire.archive import file_name
+from graphwire.wire.archive import file_name, type_text
 from graphwire.wire.package import (
     check_treespec_protocol,
     detect_format,
@@ -233,6 +233,12 @@ def treespec_loads(
     """
     registry = registry_or_installed(registry)
     check_limits(limits)
+    given: object = data
+    if not isinstance(given, (str, bytes, bytearray, memoryview)):
+        raise DecodeError(
+            f"a treespec is text or bytes, not {type_text(given)}",
+            remedy="graphwire.treespec_dumps makes either",
+        )
     with Boundary("the text" if isinstance(data, str) else file_name(data), registry):
         if isinstance(data, str):
             spec = parse_treespec(data)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -34,7 +35,7 @@ from graphwire.errors import (
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.lazy import later, pattern
 from graphwire.schema import Program
-from graphwire.wire.archive import file_name
+from graphwire.wire.archive import file_name, type_text
 from graphwire.wire.remote import url_of
 
 if TYPE_CHECKING:
@@ -189,6 +190,14 @@ _OF_TORCH = {
 """Arguments of torch's functions, and what to use instead."""
 
 
+_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "cache": (lambda given: isinstance(given, (str, os.PathLike)), "the path of a folder"),
+    "method": (lambda given: isinstance(given, str), "the name of a program in the file"),
+    "report": (callable, "a function, which is called with the report"),
+}
+"""Options of several functions: whether a value is of a right type, and what that is. None always is."""
+
+
 def _bounded(
     sources: tuple[str, ...], kind: type[GraphwireError]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -203,6 +212,10 @@ def _bounded(
                 raise TypeError(
                     f"{function.__name__}() got an unexpected keyword argument {name!r}{_hint(name, options)}"
                 )
+            for name in kwargs.keys() & _OPTIONS.keys():
+                is_good, wanted = _OPTIONS[name]
+                if kwargs[name] is not None and not is_good(kwargs[name]):
+                    raise kind(f"{name}= is {type_text(kwargs[name])}", remedy=f"Pass {wanted}")
             start = time.perf_counter()
             outer = sys.exception()
             try:
