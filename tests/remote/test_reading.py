@@ -150,7 +150,9 @@ def test_a_url_that_nothing_installed_knows_names_what_to_install(monkeypatch: p
     with pytest.raises(errors.RemoteError, match=r"nosuch://a: .*graphwire\[remote\]"):
         graphwire.open("nosuch://a")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(errors.RemoteError, match=r"fsspec is not installed. Install graphwire\[remote\]"):
+    with pytest.raises(
+        errors.RemoteError, match=r"fsspec is not installed. Run: pip install 'graphwire\[remote\]'"
+    ):
         graphwire.open("memory://a")
 
 
