@@ -58,6 +58,10 @@ def _closed(path: Path) -> io.BufferedReader:
 
 S, L = graphwire.save, graphwire.load
 MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
+    "a null character to read": (lambda s: L(f"{s.folder}/a\0b"), errors.ArchiveError, "null character, .* Pass another name"),
+    "a null character to write": (lambda s: S(s.program, f"{s.folder}/a\0b"), errors.ArchiveError, "null character, .* Pass another name"),
+    "a number as device": (lambda s: L(s / "good.pt2", device=3.5), errors.DecodeError, "does not support the device 3.5. Use"),
+    "a list as device": (lambda s: L(s / "good.pt2", device=[]), errors.DecodeError, r"does not support the device \[\]. Use"),
     "no such file": (lambda s: L(s / "none.pt2"), FileNotFoundError, r"none\.pt2"),
     "a folder": (lambda s: L(s.folder), errors.ArchiveError, "folder, not an archive. Name the file inside it"),
     "an empty file": (lambda s: L(s / "empty.pt2"), errors.ArchiveError, r"empty\.pt2: the file is empty"),

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from graphwire.errors import (
+    ArchiveError,
     DecodeError,
     EncodeError,
     GraphwireError,
@@ -269,6 +270,11 @@ def _as_graphwire_error(
         own = [name for name, _ in frames if name.startswith("graphwire.")]
         if own and own[-1].startswith(_FILES):
             return None
+    if type(error) is ValueError and str(error).startswith("embedded null"):  # how Python refuses a path
+        return ArchiveError(
+            "the name of a file contains a null character, which no file system allows",
+            remedy="Pass another name",
+        )
     converted = _new_error(error, kind, plugin, frames)
     for place in getattr(error, "__notes__", ()):
         if isinstance(place, Place):

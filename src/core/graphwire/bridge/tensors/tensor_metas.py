@@ -222,7 +222,7 @@ def target_device(device: str | int | torch.device | None) -> torch.device | Non
         return device
     try:
         return torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise DecodeError(
             f"torch does not support the device {device!r:.80}",
             remedy="Use torch's device names: cpu, cuda, cuda:0",
