@@ -105,6 +105,12 @@ def test_hashes_are_checked_against_a_list(run, folder, program):
     Path("list").write_text(listed)
     assert run("hash", "--check", "list").stdout.splitlines()[-1] == "list: 3 the same"
     assert "line 1 is not" in run("hash", "--check", NAMES[0]).stderr
+    Path("list").write_text(
+        "".join(f"\\gw1:{'0' * 64}  {name}\n" for name in ("\\U00110000", "a\\x00", "\\z"))
+    )
+    done = run("hash", "--check", "list")
+    assert done.stdout.splitlines()[-1] == "list: 3 not readable"
+    assert "defect" not in done.stderr
     Path("list").write_text("what\n")
     assert "list: line 1 is not" in run("hash", "--check", "list").stderr
     assert run("hash").returncode == run("hash", "--check", "list", "a.pt2").returncode == 2

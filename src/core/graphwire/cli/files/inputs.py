@@ -39,7 +39,7 @@ class Input(msgspec.Struct, frozen=True, eq=False):
         """The size of the file; 0 if unknown."""
         try:
             return self.source.stat().st_size if isinstance(self.source, Path) else 0
-        except OSError:
+        except (OSError, ValueError):  # a null character in the name
             return 0
 
 

@@ -31,7 +31,7 @@ from graphwire.lazy import pattern
 __all__ = ["add_hash"]
 
 _LINE = pattern(r"(\\?)(gw\d+w?:[0-9a-f]{64})  (.+)")
-_ESCAPE = pattern(r"\\(?:([\\nrt])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
+_ESCAPE = pattern(r"\\(?:([\\nrt])|x([0-9a-f]{2})|u([0-9a-f]{4})|U(00(?:0[0-9a-f]|10)[0-9a-f]{4}))")
 _CONTROLS = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
