@@ -104,6 +104,12 @@ def test_hashes_are_checked_against_a_list(run, folder, program):
     assert listed.startswith("\\gw1:")
     Path("list").write_text(listed)
     assert run("hash", "--check", "list").stdout.splitlines()[-1] == "list: 3 the same"
+    done = run(
+        "hash", "--check", "list", "--check", "-", "--quiet", stdin=listed.replace("gw1:", "gw1:f").encode()
+    )
+    assert (done.returncode, done.stderr.count("line 1 is not")) == (2, 1)
+    done = run("hash", "--check", "list", "--check", "list")
+    assert [line for line in done.stdout.splitlines() if line.startswith("list:")] == 2 * ["list: 3 the same"]
     assert "line 1 is not" in run("hash", "--check", NAMES[0]).stderr
     Path("list").write_text(
         "".join(f"\\gw1:{'0' * 64}  {name}\n" for name in ("\\U00110000", "a\\x00", "\\z"))

@@ -46,7 +46,10 @@ def add_hash(parser: argparse.ArgumentParser) -> None:
     add_method(parser)
     parser.add_argument("--weights", action="store_true", help="include the elements of weights")
     parser.add_argument(
-        "--check", metavar="LIST", help="compare with the lines of this file, or of standard input for -"
+        "--check",
+        metavar="LIST",
+        action="append",
+        help="compare with the lines of this file, or of standard input for -; any number of times",
     )
     add_weight_source(parser)
     parser.set_defaults(run=_hash)
@@ -59,7 +62,7 @@ def _hash(arguments: argparse.Namespace, output: Output) -> int:
         )
         raise ArchiveError(problem, remedy="Name files, or a list with --check")
     if arguments.check is not None:
-        return _check(arguments, output)
+        return max([_check(each, arguments, output) for each in arguments.check])
 
     def task(each: Input) -> int:
         found = _hashes(each, arguments, weights=arguments.weights, method=arguments.method)
@@ -118,9 +121,9 @@ class _Listed(NamedTuple):
     """The program, if the line names one behind a colon."""
 
 
-def _check(arguments: argparse.Namespace, output: Output) -> int:
+def _check(list_file: str, arguments: argparse.Namespace, output: Output) -> int:
     codes: Counter[int] = Counter()
-    for listed in _listed(arguments.check):
+    for listed in _listed(list_file):
 
         def task(each: Input, listed: _Listed = listed) -> int:
             weights = listed.expected.startswith("gw1w")
@@ -141,7 +144,7 @@ def _check(arguments: argparse.Namespace, output: Output) -> int:
     if not arguments.json:
         parts = [(codes[OK], "the same"), (codes[FOUND], "different"), (codes[FAILED], "not readable")]
         counts = ", ".join(f"{count:,} {what}" for count, what in parts if count)
-        output.line(f"{arguments.check}: {counts}", problem=max(codes) > OK)
+        output.line(f"{list_file}: {counts}", problem=max(codes) > OK)
     return max(codes)
 
 
