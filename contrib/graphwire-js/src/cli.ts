@@ -52,7 +52,7 @@ const COMMANDS: ReadonlyMap<string, readonly [files: number, run: Command]> = ne
       2,
       async ([a = "", b = ""]) => {
         const found = await withPath(a, (one) => withPath(b, (other) => diffFiles(one, other)));
-        print(toJson(found, "  "));
+        print(toJson({ a, b, ...found }, "  "));
         return found.same ? 0 : 1;
       },
     ],

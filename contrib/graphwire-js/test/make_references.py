@@ -76,14 +76,15 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
 
 
 def _diffs(pairs: list[tuple[Path, Path]]) -> Iterator[dict[str, Any]]:
-    """Yield what `graphwire diff --json` prints of each pair."""
+    """Yield what `graphwire diff --json` prints of each pair, besides their names."""
     for a, b in pairs:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             code = main_of_cli(["diff", "--json", str(a), str(b)])
         if code not in (0, 1):
             raise SystemExit(f"graphwire diff {a} {b} exits with {code}")
-        yield {"a": str(a), "b": str(b), "diff": json.loads(printed.getvalue())}
+        tree = json.loads(printed.getvalue())
+        yield {"a": tree.pop("a"), "b": tree.pop("b"), "diff": tree}
 
 
 def _hashes(files: list[Path]) -> Iterator[dict[str, Any]]:
