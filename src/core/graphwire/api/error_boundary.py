@@ -99,6 +99,7 @@ class Boundary:
         self._registry = registry
         self._record = record
         self._error = error
+        self._outer: BaseException | None = None
 
     def __enter__(self) -> None:
         """Note what the caller is handling: only an error needs work."""
