@@ -296,8 +296,8 @@ def test_each_line_of_what_gives_state_back_may_be_interrupted() -> None:
 
 
 def numbers_of(call: Callable[[], object], modules: tuple[str, ...]) -> list[int]:
-    """The numbers of the lines that a call comes by in some modules: of each line the first and the last
-    visit, by night three of each."""
+    """The numbers of the lines that a call comes by in some modules: of each line the first visit, by
+    night the first and the last three."""
     found: dict[tuple[str, int], list[int]] = {}
     count = 0
 
@@ -316,8 +316,13 @@ def numbers_of(call: Callable[[], object], modules: tuple[str, ...]) -> list[int
         call()
     finally:
         sys.settrace(None)
-    some = by_day(1, by_night=3)
-    return sorted({number for visits in found.values() for number in (*visits[:some], *visits[-some:])})
+    return sorted(
+        {
+            number
+            for visits in found.values()
+            for number in by_day(visits[:1], by_night=[*visits[:3], *visits[-3:]])
+        }
+    )
 
 
 def test_an_interrupt_that_torch_made_an_error_of_stays_an_interrupt() -> None:
