@@ -13,7 +13,7 @@ from importlib import import_module  # noqa: TID251 the callers name modules of 
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, AnyStr, cast
 
-__all__ = ["ctypes", "difflib", "door", "futures", "hashlib", "imported", "later", "pattern"]
+__all__ = ["Later", "ctypes", "difflib", "door", "futures", "hashlib", "imported", "later", "pattern"]
 
 
 def door(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
@@ -38,20 +38,24 @@ def door(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     return get
 
 
-class _Later(ModuleType):
+class Later(ModuleType):
     """Stands for a module until something asks for an attribute of it, which imports it."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what tools ask of any module
             raise AttributeError(f"module {self.__name__!r} is not imported yet", name=name)
-        value = getattr(import_module(self.__name__), name)
+        value = self._value_of(name)
         setattr(self, name, value)
         return value
+
+    def _value_of(self, name: str) -> Any:
+        """Import the module, and return an attribute of it."""
+        return getattr(import_module(self.__name__), name)
 
 
 def later(module: str) -> Any:
     """Return what stands for a module and imports it at first use. An attribute is looked up once."""
-    return _Later(module)
+    return Later(module)
 
 
 def imported(module: str) -> Any:

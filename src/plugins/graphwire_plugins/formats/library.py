@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module  # noqa: TID251 the formats name libraries that graphwire requires
-from types import ModuleType
 from typing import Any
 
 from graphwire.errors import PluginError, exception_text
+from graphwire.lazy import Later
 
 
-class _Library(ModuleType):
-    """Stands for a library until something asks for an attribute of it, which imports the library."""
+class _Library(Later):
+    """Stands for a library until something asks for an attribute of it. One that cannot be used is named, with a remedy."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what tools ask of any module
-            raise AttributeError(f"module {self.__name__!r} is not imported yet", name=name)
+    def _value_of(self, name: str) -> Any:
         try:
-            value = getattr(import_module(self.__name__), name)
+            return super()._value_of(name)
         except MemoryError:
             raise
         except Exception as error:  # a library that is damaged, or too old, fails in any way
@@ -25,8 +22,6 @@ class _Library(ModuleType):
                 f"the library {self.__name__} of this wire format cannot be used: {exception_text(error)}",
                 remedy=f"Repair it: pip install --upgrade --force-reinstall {self.__name__}",
             ) from error
-        setattr(self, name, value)
-        return value
 
 
 def library(name: str) -> Any:
