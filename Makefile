@@ -1,6 +1,8 @@
 # make help   list these targets; so does make alone
 # make demo   install, and show three programs through every wire format
-# make test   install, and run the tests
+# make test   install, and run the tests, but for what takes seconds and rarely breaks; 6 minutes on two cores
+# make test-all  all tests: those of make test, and those of make test-slow
+# make test-slow  the tests that make test leaves out
 # make test-nightly  install, and run the tests that try more by night: property tests on many more examples, others at every run
 # make test-gate  install, and use every loaded program of the tests for what the saved one serves for
 # make test-transformers  install transformers too, and run the tests on its models
@@ -9,7 +11,7 @@
 # make test-fleet  install pyarrow, DuckDB and Ray too, and test the distribution for any number of files
 # make test-js  build graphwire-js, the reader in TypeScript, and compare it with graphwire; needs Node 20.19 or later
 # make web    bundle the page that shows programs (contrib/graphwire-view) into the package; needs Node 20.19 or later
-# make test-web  test that page, in Chromium if there is one (CHROMIUM is its path)
+# make test-web  test that page, and the site of the documentation, in Chromium if there is one (CHROMIUM is its path)
 # make test-remote  files at URLs, in stores too (S3, Google Cloud, Azure), whose servers and clients it installs
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
@@ -52,26 +54,40 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup site demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench bench-compare docs dist clean
+.PHONY: help setup site demo test test-all test-slow test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench bench-compare docs dist clean
 .DELETE_ON_ERROR:
 
 help:
 	@awk '/^# make / { sub(/^# make /, ""); name = $$1; sub(/^[^ ]+ +/, ""); printf "make %-18s %s\n", name, $$0 }' Makefile
 
-# A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
+# A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt. Each target names the one stamp
+# with all that it needs: on a fresh clone any of them may be the first, and `tests/undeclared_imports.py` holds the table to what they import.
 INSTALLED := $(VENV)/.installed
+EXTRAS_lint := test,dev,site
+EXTRAS_transformers := test,transformers
+EXTRAS_zoo := test,zoo
+EXTRAS_contrib := test,contrib
+EXTRAS_fleet := test,fleet
+EXTRAS_stores := test,stores
+EXTRAS_signing := test,signing
+EXTRAS_triton := test,triton
 
-setup: $(INSTALLED)-test $(INSTALLED)-dev
+setup: $(INSTALLED)-lint
 
-demo: $(INSTALLED)-base
+demo: $(INSTALLED)-torch
 	$(PYTHON) contrib/demo
 
 # The whole run also measures line coverage, and fails under the floor.
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(OTHERS) $(if $(strip $(PYTEST_ARGS)),$(PYTEST_ARGS),--line-coverage-floor $(COVERAGE_FLOOR))
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(OTHERS) $(if $(strip $(PYTEST_ARGS)),$(PYTEST_ARGS),--line-coverage-floor $(COVERAGE_FLOOR))
+
+test-slow: $(INSTALLED)-test
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m slow $(OTHERS) $(PYTEST_ARGS)
+
+test-all: test test-slow
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "hypothesis or nightly" $(OTHERS) $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "hypothesis or nightly or slow" $(OTHERS) $(PYTEST_ARGS)
 
 test-gate: $(INSTALLED)-test
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py tests/constructs/test_weight_stores.py $(PYTEST_ARGS)
@@ -124,7 +140,7 @@ web: $(VIEW)/node_modules/.installed
 test-web: $(INSTALLED)-test
 	@if ! $(NODE_IS_NEW) 2>/dev/null; then echo "test-web: skipped, since there is no Node 20.19 or later"; else $(MAKE) --no-print-directory browser; fi
 
-browser: $(VIEW)/node_modules/.installed
+browser: $(VIEW)/node_modules/.installed site
 	cd $(JS) && npm run build
 	$(PYTHON) $(VIEW)/test/make_pages.py $(VIEW)/build/pages
 	cd $(VIEW) && npm run lint && npm test
@@ -133,12 +149,14 @@ $(VIEW)/node_modules/.installed: $(VIEW)/package.json $(VIEW)/package-lock.json 
 	cd $(VIEW) && npm ci --no-audit --no-fund
 	@touch $@
 
-lint: $(INSTALLED)-test $(INSTALLED)-dev docs site
+lint: $(INSTALLED)-lint docs
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(PYTHON) tests/dead_code.py
+	$(PYTHON) tests/undeclared_imports.py
+	$(PYTHON) docs/site/build.py
 
 docs: $(PYTHON)
 	$(PYTHON) docs/check_links.py
@@ -189,57 +207,14 @@ $(PYTHON):
 		|| { echo "graphwire needs Python 3.11 or later; $(BASE_PYTHON) is older"; exit 1; }
 	$(BASE_PYTHON) -m venv $(VENV)
 
-$(INSTALLED)-base: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[torch]'
+# The extra of pyproject.toml with the name of the stamp, or those of the table EXTRAS.
+$(INSTALLED)-%: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[$(or $(EXTRAS_$*),$*)]'
 	@touch $@
-
-$(INSTALLED)-test: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[test]'
-	@touch $@ $(INSTALLED)-base
-
-$(INSTALLED)-transformers: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[test,transformers]'
-	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
-
-$(INSTALLED)-zoo: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[test,zoo]'
-	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
-
-$(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[test,contrib]'
-	@touch $@ $(INSTALLED)-test $(INSTALLED)-base $(INSTALLED)-transformers
-
-$(INSTALLED)-fleet: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[test,fleet]'
-	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 # The clients of stores need other versions of what the constraints pin for the others. Azure's emulator needs Node.
 $(INSTALLED)-stores: pyproject.toml constraints.txt | $(PYTHON)
 	grep -vE '^(multidict|python-dateutil)==' constraints.txt > $(VENV)/constraints-stores.txt
-	$(PIP:constraints.txt=$(VENV)/constraints-stores.txt) -e '.[test,stores]'
+	$(PIP:constraints.txt=$(VENV)/constraints-stores.txt) -e '.[$(EXTRAS_stores)]'
 	if $(NODE_IS_NEW) 2>/dev/null; then npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.37.0; fi
-	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
-
-$(INSTALLED)-signing: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[test,signing]'
-	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
-
-$(INSTALLED)-triton: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[test,triton]'
-	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
-
-$(INSTALLED)-bench: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[bench]'
-	@touch $@ $(INSTALLED)-base
-
-$(INSTALLED)-release: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[release]'
 	@touch $@
-
-$(INSTALLED)-site: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[site]'
-	@touch $@
-
-$(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[torch,dev]'
-	@touch $@ $(INSTALLED)-base

@@ -1,12 +1,16 @@
-"""How much tests try by day (`make test`) and by night (`make test-nightly`).
+"""How much tests try in `make test`, in `make test-all`, and by night (`make test-nightly`).
 
-A test that tries more by night is one of hypothesis, or has the mark `nightly`: those are what `make test-nightly` collects.
+`make test` leaves out what has the mark `slow`: what takes seconds and rarely breaks. A test that tries more by night is one of
+hypothesis, or has the mark `nightly`.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -16,3 +20,11 @@ IS_NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 def by_day(few: T, *, by_night: T) -> T:
     """`few`, but in the nightly run all of it."""
     return by_night if IS_NIGHTLY else few
+
+
+def one_in(number: int, values: Iterable[Any]) -> list[Any]:
+    """The values as parameters of a test: the first of each `number` for `make test`; the others are slow."""
+    return [
+        pytest.param(value, marks=[pytest.mark.slow] if index % number else [])
+        for index, value in enumerate(values)
+    ]

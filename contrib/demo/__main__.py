@@ -1,17 +1,19 @@
-"""Save and load three programs in every installed format, compare the outputs, and print a table of sizes and times.
+"""Save and load three programs in every wire format, beside torch.export.save and load, and compare the outputs bit for bit.
 
-    python contrib/demo [--runs N]
+    python contrib/demo [--program NAME] [--runs N] [--output FOLDER]
 
-Exits with 1 if an output differs from the original by one bit or more.
+The files stay in FOLDER. Exits with 1 if an output differs from the original by one bit or more.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
+import shlex
+import shutil
 import statistics
 import sys
-import tempfile
 import time
 import warnings
 import zipfile
@@ -19,22 +21,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.table import Table
+from graphwire.cli.terminal import Output, Section, columns, size_text
 
 if TYPE_CHECKING:
     from programs import Example
     from torch.export import ExportedProgram
 
+TITLES = {
+    "decoder": "decoder, 12 layers",
+    "convnet": "convolutional net",
+    "structured": "branch, dataclasses",
+}
+"""What the programs are, by name. `programs.PROGRAMS` exports them, and imports torch."""
 TORCH = "torch.export"
+DEFAULT = "json"
+"""The wire format that `graphwire.save` writes without `format=`: the one that is timed."""
+FOLDER = Path(__file__).resolve().parents[2] / "build/demo"
+CLEAR = "\r\x1b[K"
 
 
 class Way(NamedTuple):
@@ -45,58 +48,86 @@ class Way(NamedTuple):
     load: Callable[[Path], ExportedProgram]
 
 
-class Row(NamedTuple):
-    """The measurements of one program saved in one way; times are medians in seconds."""
+class Compared(NamedTuple):
+    """One program, saved by graphwire and by torch."""
 
-    program: str
-    way: str
-    program_bytes: int
-    file_bytes: int
-    save_seconds: float
-    load_seconds: float
-    equal: bool
+    name: str
+    program_bytes: dict[str, int]
+    """The compressed size of the program without its weights, by way."""
+    save_seconds: dict[str, float]
+    """The median time of a save, for the two ways that are timed."""
+    load_seconds: dict[str, float]
+    different: list[str]
+    """The ways after which an output differs from the original."""
+
+
+class Progress:
+    """What is done, on standard error: in a terminal a line that changes, elsewhere a line for each program."""
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.is_terminal = sys.stderr.isatty()
+
+    def step(self, text: str) -> None:
+        """Show what is done now, in a terminal."""
+        if self.is_terminal:
+            print(CLEAR + self._line(text)[: columns() - 1], end="", file=sys.stderr, flush=True)
+
+    def done(self, text: str) -> None:
+        """Show what has been done."""
+        print(CLEAR * self.is_terminal + self._line(text), file=sys.stderr, flush=True)
+
+    def _line(self, text: str) -> str:
+        return f"  {time.perf_counter() - self.started:3.0f} s  {text}"
 
 
 def main() -> int:
     """Run the demo, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python contrib/demo", description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="timed runs of each save and load (default 5)")
-    runs = max(1, parser.parse_args().runs)
-
-    rows: list[Row] = []
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+    parser = argparse.ArgumentParser(prog="python contrib/demo", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--program", action="append", choices=TITLES, help="only this program; may be repeated"
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("importing torch", total=None)
-        # torch warns at import if NumPy is absent; the demo does not need it.
-        warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
-        from programs import PROGRAMS
-
-        import graphwire
-
-        ways = list(installed_ways())
-        progress.update(task, total=len(PROGRAMS) * (1 + len(ways) * (runs + 2)), completed=0)
-        for name, export in PROGRAMS.items():
-            progress.update(task, description=f"{name}: exporting")
-            example = export()
-            progress.advance(task)
-            with tempfile.TemporaryDirectory(prefix="graphwire-demo-") as folder:
-                for step in measure(example, ways, Path(folder), runs, rows):
-                    progress.update(task, description=f"{name}: {step}")
-                    progress.advance(task)
-
-    print_table(
-        rows, f"graphwire {graphwire.__version__}: three programs, medians of {runs} interleaved runs"
+    parser.add_argument("--runs", type=int, default=3, help="timed runs of each save and load (default 3)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        type=Path,
+        default=FOLDER,
+        help="write the files to this folder (default build/demo)",
     )
-    wrong = [row for row in rows if not row.equal]
-    for row in wrong:
-        print(f"{row.program} saved as {row.way}: outputs differ from the original", file=sys.stderr)
-    return 1 if wrong else 0
+    options = parser.parse_args()
+    folder, runs = options.output, max(1, options.runs)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"{folder}: {error.strerror}; name another folder with --output")
+
+    print("graphwire saves and loads three programs. This takes about half a minute.", flush=True)
+    progress = Progress()
+    progress.step("importing torch")
+    # torch warns at import if NumPy is absent; the demo does not need it.
+    warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
+    import torch
+    from programs import PROGRAMS
+
+    progress.done(f"imported torch {torch.__version__}")
+    ways = list(installed_ways())
+    results = []
+    for name in options.program or TITLES:
+        progress.step(f"{name}: torch.export")
+        example = PROGRAMS[name]()
+        results.append(
+            compare(example, ways, folder, runs, lambda step, name=name: progress.step(f"{name}: {step}"))
+        )
+        progress.done(f"{name}: exported, saved and loaded in {len(ways)} ways")
+
+    print_results(results, ways, runs)
+    print_next_commands(folder / f"{results[0].name}.pt2")
+    for result in results:
+        for way in result.different:
+            print(f"{result.name} saved as {way}: outputs differ from the original", file=sys.stderr)
+    return 1 if any(result.different for result in results) else 0
 
 
 def installed_ways() -> Iterator[Way]:
@@ -121,17 +152,21 @@ def installed_ways() -> Iterator[Way]:
     yield Way(TORCH, torch.export.save, load)
 
 
-def measure(example: Example, ways: list[Way], folder: Path, runs: int, rows: list[Row]) -> Iterator[str]:
-    """Save and load `example` in every way, append a row for each to `rows`, and yield the name of each finished step.
+def compare(
+    example: Example, ways: list[Way], folder: Path, runs: int, step: Callable[[str], object]
+) -> Compared:
+    """Save and load `example` in every way, and compare what the loaded programs return.
 
-    The ways are interleaved, so that a slow period of the machine affects all of them. The first run is a warm-up and does
-    not count.
+    The two ways that are timed take turns, so that a slow period of the machine affects both. The first turn is a warm-up
+    and does not count.
     """
-    saves: dict[str, list[float]] = {way.name: [] for way in ways}
-    loads: dict[str, list[float]] = {way.name: [] for way in ways}
-    files = {way.name: folder / f"{way.name}.pt2" for way in ways}
+    files = {way.name: folder / f"{example.name}{_suffix(way)}.pt2" for way in ways}
+    timed = [way for way in ways if way.name in (DEFAULT, TORCH)]
+    saves: dict[str, list[float]] = {way.name: [] for way in timed}
+    loads: dict[str, list[float]] = {way.name: [] for way in timed}
     for run in range(runs + 1):
-        for way in ways:
+        for way in timed:
+            step(f"{way.name}, run {run} of {runs}")
             gc.collect()  # Otherwise one way would pay for the garbage of another.
             started = time.perf_counter()
             way.save(example.program, files[way.name])
@@ -141,21 +176,25 @@ def measure(example: Example, ways: list[Way], folder: Path, runs: int, rows: li
             if run > 0:
                 saves[way.name].append(saved - started)
                 loads[way.name].append(loaded - saved)
-            yield f"{way.name}, run {run} of {runs}"
+    expected = outputs(example.program, example)
+    different = []
     for way in ways:
-        file = files[way.name]
-        rows.append(
-            Row(
-                example.name,
-                way.name,
-                program_size(file),
-                file.stat().st_size,
-                statistics.median(saves[way.name]),
-                statistics.median(loads[way.name]),
-                same_outputs(example, way.load(file)),
-            )
-        )
-        yield f"{way.name}, comparing outputs"
+        step(f"{way.name}, comparing outputs")
+        if way not in timed:
+            way.save(example.program, files[way.name])
+        if not is_equal(outputs(way.load(files[way.name]), example), expected):
+            different.append(way.name)
+    return Compared(
+        example.name,
+        {name: program_size(file) for name, file in files.items()},
+        {name: statistics.median(times) for name, times in saves.items()},
+        {name: statistics.median(times) for name, times in loads.items()},
+        different,
+    )
+
+
+def _suffix(way: Way) -> str:
+    return "" if way.name == DEFAULT else f".{way.name}"
 
 
 def program_size(file: Path) -> int:
@@ -168,42 +207,84 @@ def program_size(file: Path) -> int:
         )
 
 
-def same_outputs(example: Example, loaded: ExportedProgram) -> bool:
-    """Return whether `loaded` returns the same structures and bits as the original, on every call of the example."""
-    import torch
+def outputs(program: ExportedProgram, example: Example) -> list[object]:
+    """Return the structures and tensors that a program returns, on every call of the example."""
     from torch.utils._pytree import tree_flatten
 
-    for args, kwargs in example.calls:
-        expected, expected_structure = tree_flatten(example.program.module()(*args, **kwargs))
-        actual, actual_structure = tree_flatten(loaded.module()(*args, **kwargs))
-        if actual_structure != expected_structure or not all(map(torch.equal, expected, actual)):
-            return False
-    return True
+    module = program.module()
+    return [tree_flatten(module(*args, **kwargs)) for args, kwargs in example.calls]
 
 
-def print_table(rows: list[Row], title: str) -> None:
-    """Print the rows as a table with a section for each program."""
-    table = Table(title=title)
-    for column in ("program", "format"):
-        table.add_column(column, no_wrap=True)
-    for column in ("program bytes", "file bytes", "save ms", "load ms"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("outputs equal", justify="center", no_wrap=True)
-    for index, row in enumerate(rows):
-        table.add_row(
-            row.program,
-            row.way,
-            f"{row.program_bytes:,}",
-            f"{row.file_bytes:,}",
-            f"{row.save_seconds * 1e3:,.1f}",
-            f"{row.load_seconds * 1e3:,.1f}",
-            "yes" if row.equal else "[bold red]NO[/]",
-            style="dim" if row.way == TORCH else "",
-            end_section=index + 1 == len(rows) or rows[index + 1].program != row.program,
+def is_equal(actual: list[object], expected: list[object]) -> bool:
+    """Return whether the structures and every bit of the tensors are equal."""
+    import torch
+
+    return all(
+        structure == expected_structure and all(map(torch.equal, tensors, expected_tensors))
+        for (tensors, structure), (expected_tensors, expected_structure) in zip(actual, expected, strict=True)
+    )
+
+
+def print_results(results: list[Compared], ways: list[Way], runs: int) -> None:
+    """Print a row for each program, and what the first one took."""
+    rows = [
+        (
+            TITLES[each.name],
+            f"DIFFERENT: {', '.join(each.different)}" if each.different else "equal bit for bit",
+            _ratio(each.program_bytes, "smaller", "larger"),
+            _ratio(each.save_seconds, "faster", "slower"),
+            _ratio(each.load_seconds, "faster", "slower"),
         )
-    # A pipe has no width, and a table cut to 80 columns would lose digits.
-    console = Console()
-    (console if console.is_terminal else Console(width=120)).print(table)
+        for each in results
+    ]
+    heads = "what was saved", "outputs", "program size", "save", "load"
+    output = Output()
+    print()
+    output.sections([Section("graphwire beside torch.export.save and load", heads, rows)])
+    first = results[0]
+    sizes, saves, loads = (
+        [form(values[name]) for name in (DEFAULT, TORCH)]
+        for form, values in (
+            (size_text, first.program_bytes),
+            (_milliseconds, first.save_seconds),
+            (_milliseconds, first.load_seconds),
+        )
+    )
+    output.line("")
+    output.line(
+        f"{first.name}: {sizes[0]} without its weights, instead of {sizes[1]}; saved in {saves[0]}, instead of {saves[1]};"
+    )
+    output.line(f"loaded in {loads[0]}, instead of {loads[1]}. Times are medians of {runs}.")
+    formats = ", ".join(way.name for way in ways if way.name != TORCH)
+    output.line(f"Outputs were compared with the original's, in each format: {formats}.")
+
+
+def _ratio(values: dict[str, float] | dict[str, int], less: str, more: str) -> str:
+    """torch's value divided by graphwire's, in words; two digits, since more would be noise."""
+    ratio = values[TORCH] / values[DEFAULT]
+    word, ratio = (less, ratio) if ratio >= 1 else (more, 1 / ratio)
+    return f"{ratio:.{0 if ratio >= 9.95 else 1}f}\N{MULTIPLICATION SIGN} {word}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.0f} ms"
+
+
+def print_next_commands(file: Path) -> None:
+    """Print commands to try on a file, as they can be pasted."""
+    installed = Path(sys.executable).with_name("graphwire")
+    found = shutil.which("graphwire")
+    command = "graphwire" if found and Path(found) == installed else _pasted(installed)
+    lines = "", f"The files are in {_pasted(file.parent)}. Try next:", ""
+    commands = [f"  {command} {name} {_pasted(file)}" for name in ("inspect", "view")]
+    for line in (*lines, *commands):
+        Output().line(line)
+
+
+def _pasted(path: Path) -> str:
+    """A path as a shell takes it, from where the demo was started."""
+    near = os.path.relpath(path)
+    return shlex.quote(str(path.absolute()) if near.startswith("..") else near)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,13 @@ Reads what GitHub Actions gives a job (`GITHUB_EVENT_PATH`, `GITHUB_API_URL`, `G
 Elsewhere it prints the comment:
 
     python compare.py BASE_COMMIT
+
+It ends with 0 when it has compared, also if programs differ, and with 2 if it cannot compare or post.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -26,6 +29,10 @@ MOST_CHARACTERS = 60_000
 LFS = b"version https://git-lfs.github.com/spec/"
 
 
+class Failure(Exception):
+    """Why nothing can be compared, in a line for whoever reads the log of the job."""
+
+
 class Change(NamedTuple):
     """One file that a pull request changes."""
 
@@ -37,44 +44,90 @@ class Change(NamedTuple):
 
 def main() -> int:
     """Compare, print the comment, and post it where there is a pull request; the exit code."""
-    event = (
-        json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text())
-        if "GITHUB_EVENT_PATH" in os.environ
-        else {}
+    parser = argparse.ArgumentParser(
+        description="Print, as a comment in Markdown, how the exported programs of this branch differ from those of its base. In"
+        " a GitHub Action for a pull request, post it there."
     )
-    pull_request = event.get("pull_request", {})
-    base = sys.argv[1] if len(sys.argv) > 1 else pull_request.get("base", {}).get("sha", "")
+    parser.add_argument(
+        "base",
+        nargs="?",
+        metavar="BASE_COMMIT",
+        help="a commit or branch; by default the base of the pull request",
+    )
+    arguments = parser.parse_args()
+    try:
+        return compare(arguments.base or "")
+    except Failure as failure:
+        print(f"compare.py: {failure}", file=sys.stderr)
+    except (urllib.error.URLError, json.JSONDecodeError) as error:
+        print(f"compare.py: the comment is not posted, since GitHub answers: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"compare.py: {error}", file=sys.stderr)
+    return 2
+
+
+def compare(base: str) -> int:
+    """Compare with a base, or that of the pull request; the exit code."""
+    pull_request = event().get("pull_request", {})
+    base = base or pull_request.get("base", {}).get("sha", "")
     if not base:
-        print(
-            "There is no base to compare with: run this for a pull request, or name a commit.",
-            file=sys.stderr,
-        )
-        return 2
-    changes = changes_since(base, os.environ.get("FILES", "*.pt2").split())
-    parts = [text for change in changes if (text := comparison(base, change))]
-    comment = comment_of(parts)
+        raise Failure("there is no base to compare with: run this for a pull request, or name a commit")
+    fork = fork_of(base)
+    parts, same = [], []
+    for change in changes_since(fork, os.environ.get("FILES", "*.pt2").split()):
+        try:
+            text, differs = comparison(fork, change)
+        except Failure as failure:  # such as an object of Git LFS that is not there
+            text, differs = not_compared(change, str(failure)), True
+        (parts if differs else same).append(text)
+    comment = comment_of(parts, same)
     print(comment)
     for variable, text in (("GITHUB_STEP_SUMMARY", comment), ("GITHUB_OUTPUT", f"changed={len(parts)}")):
         if os.environ.get(variable):
             with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
                 file.write(f"{text}\n")
-    if pull_request and os.environ.get("GITHUB_TOKEN"):
+    if "number" in pull_request and os.environ.get("GITHUB_TOKEN") and os.environ.get("GITHUB_REPOSITORY"):
         post(pull_request["number"], comment, wanted=bool(parts))
     return 0
 
 
-def git(*arguments: str) -> bytes:
+def event() -> dict[str, Any]:
+    """What GitHub says about the job; nothing elsewhere."""
+    path = os.environ.get("GITHUB_EVENT_PATH")
+    try:
+        found = json.loads(Path(path).read_text("utf-8")) if path else {}
+    except ValueError as error:
+        raise Failure(f"the event of the job, {path}, is not JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("pull_request", {}), dict):
+        raise Failure(f"the event of the job, {path}, is not one of GitHub")
+    return found
+
+
+def git(*arguments: str, data: bytes | None = None) -> bytes:
     """What a command of Git prints."""
-    return subprocess.run(["git", *arguments], check=True, stdout=subprocess.PIPE).stdout
+    try:
+        return subprocess.run(["git", *arguments], check=True, input=data, capture_output=True).stdout
+    except subprocess.CalledProcessError as error:
+        told = error.stderr.decode(errors="replace").strip() or f"it exits with {error.returncode}"
+        raise Failure(f"git {arguments[0]}: {told}") from error
 
 
-def changes_since(base: str, patterns: list[str]) -> list[Change]:
-    """The files that match patterns and differ from where this branch left the base."""
-    words = (
-        git("diff", "--name-status", "-z", "-M90%", f"{base}...HEAD", "--", *patterns)
-        .decode()
-        .split("\0")[:-1]
-    )
+def fork_of(base: str) -> str:
+    """The commit where this branch left the base."""
+    try:
+        git("rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}")
+        return git("merge-base", "--", base, "HEAD").decode().strip()
+    except Failure as failure:
+        raise Failure(
+            f"there is no common commit with {base!r} here ({failure}); a GitHub Action needs a checkout with fetch-depth: 0"
+        ) from failure
+
+
+def changes_since(fork: str, patterns: list[str]) -> list[Change]:
+    """The files that match patterns and differ from a commit."""
+    words = os.fsdecode(git("diff", "--name-status", "-z", "-M90%", fork, "HEAD", "--", *patterns)).split(
+        "\0"
+    )[:-1]
     changes = []
     while words:
         status, path = words.pop(0), words.pop(0)
@@ -83,35 +136,35 @@ def changes_since(base: str, patterns: list[str]) -> list[Change]:
     return changes
 
 
-def comparison(base: str, change: Change) -> str:
-    """What a comment shows of one file; empty if its programs are the same."""
+def comparison(fork: str, change: Change) -> tuple[str, bool]:
+    """What a comment shows of one file, and whether its programs differ."""
     if not change.after:
-        return f"**{code(change.before)}** is removed"
-    fork = git("merge-base", base, "HEAD").decode().strip()
+        return f"**{code(change.before)}** is removed", True
     with tempfile.TemporaryDirectory() as folder:
         after = put(folder, "after", "HEAD", change.after)
         if not change.before:
             done = graphwire(folder, "inspect", after)
-            return f"**{code(change.after)}** is new\n\n" + details("Summary", done.stdout or done.stderr)
+            return f"**{code(change.after)}** is new\n\n" + details(
+                "Summary", done.stdout or done.stderr
+            ), True
         before = put(folder, "before", fork, change.before)
         weights = ["--weights"] if os.environ.get("WEIGHTS", "").lower() == "true" else []
         done = graphwire(folder, "diff", "--format", "markdown", *weights, before, after)
-        if done.returncode == 0:
-            return ""
-        if done.returncode == 1:
-            return done.stdout.strip()
-        return f"**{code(change.after)}** cannot be compared\n\n" + details(
-            "Error", done.stderr, is_open=True
-        )
+        if done.returncode in (0, 1):
+            return done.stdout.strip(), done.returncode == 1
+        return not_compared(change, done.stderr), True
+
+
+def not_compared(change: Change, why: str) -> str:
+    """What a comment shows of a file that cannot be read."""
+    return f"**{code(change.after)}** cannot be compared\n\n{details('Error', why, is_open=True)}"
 
 
 def put(folder: str, side: str, commit: str, path: str) -> str:
     """Write a file of a commit to a folder, and return its path there."""
     data = git("show", f"{commit}:{path}")
     if data.startswith(LFS):
-        data = subprocess.run(
-            ["git", "lfs", "smudge", path], input=data, check=True, stdout=subprocess.PIPE
-        ).stdout
+        data = git("lfs", "smudge", path, data=data)
     target = Path(folder, side, path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
@@ -146,17 +199,21 @@ def details(title: str, text: str, *, is_open: bool = False) -> str:
     return f"<details{' open' * is_open}><summary>{title}</summary>\n\n{fence}text\n{text.rstrip()}\n{fence}\n\n</details>"
 
 
-def comment_of(parts: list[str]) -> str:
-    """The comment: what fits, and how much does not."""
+def comment_of(parts: list[str], same: list[str]) -> str:
+    """The comment: what fits, and how much does not.
+
+    Args:
+        parts: what differs.
+        same: what was compared of files whose programs are the same.
+    """
     shown: list[str] = []
-    for part in parts:
+    for part in [*parts, *same]:
         if sum(map(len, shown)) + len(part) > MOST_CHARACTERS:
             break
         shown.append(part)
     title = f"### Exported programs: {len(parts)} changed" if parts else "### Exported programs: none changed"
-    left = [f"{len(parts) - len(shown)} more differ; `graphwire diff` shows them."] * (
-        len(shown) < len(parts)
-    )
+    missing = len(parts) + len(same) - len(shown)
+    left = [f"{missing} more files; `graphwire diff` shows them."] * (missing > 0)
     return "\n\n".join([f"{MARK}\n{title}", *shown, *left])
 
 

@@ -2,7 +2,7 @@
 
 The site of this version lies in FOLDER/VERSION (build/site/0.1, say). Versions that are in FOLDER already stay. `versions.json`
 lists all of them for the selector, and FOLDER/index.html leads to the newest. Warnings are errors,
-and so is a page that loads anything from elsewhere.
+and so is a page that loads anything from elsewhere, or that has a link to no page, file or anchor of the site.
 
 The search needs a server, such as `python -m http.server -d build/site`.
 """
@@ -15,7 +15,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
@@ -47,13 +49,15 @@ def main() -> int:
     except Abort as error:
         print(error, file=sys.stderr)
         return 1
+    # Its links are right at the root of a server alone, where no version is.
+    (folder / version / "404.html").unlink()
     versions = sorted((each.parent.name for each in folder.glob("*/sitemap.xml")), key=_order, reverse=True)
     listed = [
         {"version": each, "title": each, "aliases": ["latest"] * (each == versions[0])} for each in versions
     ]
     (folder / "versions.json").write_text(json.dumps(listed), encoding="utf-8")
     (folder / "index.html").write_text(START.format(version=versions[0]), encoding="utf-8")
-    problems = list(loaded_from_elsewhere(folder / version))
+    problems = [*loaded_from_elsewhere(folder / version), *broken_links(folder / version)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{folder / version}: {len(list((folder / version).rglob('*.html')))} pages")
@@ -71,6 +75,43 @@ def loaded_from_elsewhere(site: Path) -> Iterator[str]:
     for path in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
         for match in LOADED.finditer(path.read_text(encoding="utf-8")):
             yield f"{path.relative_to(site)}: loads {match[0]}"
+
+
+class Linked(HTMLParser):
+    """The links and the anchors of a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take what the attributes of an element name."""
+        for name, value in attrs:
+            if name in ("id", "name"):
+                self.anchors.add(value or "")
+            elif name in ("href", "src"):
+                self.links.append(value or "")
+
+
+def broken_links(site: Path) -> Iterator[str]:
+    """The links of all pages that lead to nothing in the site. Those with a scheme or a server lead out of it."""
+    pages = {path.resolve(): Linked(path) for path in sorted(site.rglob("*.html"))}
+    for page, linked in pages.items():
+        for link in dict.fromkeys(linked.links):
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            target = target / "index.html" if target.is_dir() else target
+            place = f"{page.relative_to(site.resolve())}: the link {link} leads to"
+            if not target.is_relative_to(site.resolve()):
+                yield f"{place} something outside of the site"
+            elif not target.is_file():
+                yield f"{place} nothing"
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+                yield f"{place} no anchor of {target.relative_to(site.resolve())}"
 
 
 def _order(version: str) -> tuple[int, ...]:

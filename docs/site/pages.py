@@ -56,26 +56,39 @@ def reference_pages() -> dict[str, str]:
     """The pages of the reference, with a directive of mkdocstrings for each name."""
     tables = TABLE.findall((ROOT / "docs/api.md").read_text(encoding="utf-8"))
     pages: dict[str, str] = {}
+    listed: dict[str, str] = {}
     for rows, (name, title) in zip(tables, PAGES.items(), strict=True):
-        names = re.findall(r"^\| `(\w+)`", rows, re.MULTILINE)
-        shown = [
-            f"::: graphwire.{each}\n{WITHOUT_VALUES if each in OPENED else ''}"
-            for each in names
+        names = [
+            each
+            for each in re.findall(r"^\| `(\w+)`", rows, re.MULTILINE)
             if each not in ("errors", "__version__")
         ]
+        shown = [f"::: graphwire.{each}\n{WITHOUT_VALUES if each in OPENED else ''}" for each in names]
         pages[name] = f"# {title}\n\n" + "\n".join(shown)
+        listed[name] = ", ".join(f"[`{each}`][graphwire.{each}]" for each in names)
     options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
     options += (
         "      filters: ['!^_', '!^[A-Z_]+$', '!^test_']\n"  # no tables, and of contract suites what to set
     )
     for name, (title, module) in MODULES.items():
         pages[name] = f"# {title}\n\n::: {module}\n{options}"
+        listed[name] = f"all of `{module}`"
+    titles = PAGES | {name: title for name, (title, _) in MODULES.items()}
+    rows = [f"| [{title}]({name}.md) | {listed[name]} |\n" for name, title in titles.items()]
+    pages["index"] = f"{INDEX}| page | what it has |\n|---|---|\n{''.join(rows)}"
     return pages
 
 
 OPENED = ("Archive", "Registry", "View")
 """Classes whose attributes are set by code, which the reference does not show; those of others have defaults."""
 WITHOUT_VALUES = "    options:\n      show_attribute_values: false\n"
+
+INDEX = """# Functions and classes
+
+Every public name, with its arguments, what it returns, and what it raises, from the docstrings.
+[Public functions](../api.md) has them all on one page, a line each; [From torch.export](../from-torch.md) has examples.
+
+"""
 
 PAGES = {
     "programs": "Functions for an ExportedProgram",
@@ -116,7 +129,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         known = OUTSIDE.get(target) or target.removeprefix("docs/")
         if ":" in match[2] or not (ROOT / target).exists():
             return match[0]
-        if files.get_file_from_path(known):
+        page = files.get_file_from_path(known)
+        if page is not None and page.inclusion.is_included():
             return match[1] + posixpath.relpath(known, posixpath.dirname(own) or ".")
         kind = "tree" if (ROOT / target).is_dir() else "blob"
         return f"{match[1]}{config.extra['repository']}/{kind}/main/{target}"

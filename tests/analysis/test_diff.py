@@ -139,11 +139,13 @@ def test_elements_are_compared_when_asked() -> None:
     other = graphwire.dumps(
         torch.export.export(Net(), (torch.ones(3, 4),), dynamic_shapes=({0: Dim("rows", min=2, max=16)},))
     )
-    assert graphwire.diff(one, other).same
-    found = graphwire.diff(one, other, weights=True)
-    assert not found.same
-    assert {change.section for change in found.changes} == {"weight"}
-    assert len(found.changes) == 8
+    for elements in (False, True):
+        found = graphwire.diff(one, other, weights=elements)
+        assert not found.same
+        assert {change.section for change in found.changes} == {"weight"}
+        assert len(found.changes) == len(found.compared["weight"].differ) == 8
+        measured = [each.max_abs is not None for each in found.compared["weight"].differ.values()]
+        assert measured == [elements] * 8
 
 
 def test_the_text_is_readable() -> None:
@@ -154,6 +156,8 @@ def test_the_text_is_readable() -> None:
     assert text == (
         "--- old.pt2 (HASH, 10 nodes)\n"
         "+++ new.pt2 (HASH, 10 nodes)\n"
+        "Compared: graph; weights: 8 not compared (no checksum in A and B: blocks.0.lin.weight, blocks.0.lin.bias,"
+        " blocks.1.lin.weight and 5 more)\n"
         "\n"
         "Ranges\n"
         "  ~ x.shape[0]\n"

@@ -77,6 +77,7 @@ def _graph(base: Program, form: str, count: int) -> Program:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.slow
 def test_the_hash_of_four_times_the_nodes_takes_little_more_than_four_times_as_long(
     base: Program, form: str
 ) -> None:
@@ -87,6 +88,7 @@ def test_the_hash_of_four_times_the_nodes_takes_little_more_than_four_times_as_l
     )
 
 
+@pytest.mark.slow
 def test_the_diff_of_four_times_the_nodes_takes_little_more_than_four_times_as_long(base: Program) -> None:
     pairs = []
     for count in (SMALL, LARGE):

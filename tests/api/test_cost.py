@@ -58,6 +58,7 @@ def mutations(nodes: int) -> ExportedProgram:
 
 
 @pytest.mark.parametrize("make", [chain, unbind, mutations])
+@pytest.mark.slow
 def test_cost_is_linear_in_the_nodes(make: Callable[[int], ExportedProgram]) -> None:
     few, many = costs(make(NODES)), costs(make(10 * NODES))
     assert many["save"] < 10.5 * few["save"]

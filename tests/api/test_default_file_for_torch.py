@@ -258,9 +258,9 @@ def test_the_target_torch_is_the_installed_release_wherever_a_target_is_taken(
     command = ["convert", str(tmp_path / "plain.pt2"), str(tmp_path / "cli.pt2"), "--format", "json"]
     assert main([*command, "--target", "torch"]) == 0
     assert (tmp_path / "api.pt2").read_bytes() == (tmp_path / "cli.pt2").read_bytes() == data
-    with pytest.raises(errors.EncodeError, match="torch reads JSON, not cbor"):
+    with pytest.raises(errors.EncodeError, match="reads JSON, not cbor"):
         graphwire.dumps(program, target="torch", format="cbor")
-    with pytest.raises(errors.SchemaVersionError, match=r"Targets: torch \(the installed release\)"):
+    with pytest.raises(errors.SchemaVersionError, match=r"Targets are torch \(the installed release\)"):
         graphwire.dumps(program, target="tensorflow")
 
     def absent(name: str) -> str:

@@ -427,6 +427,7 @@ def assert_nothing_is_left(device: LateDevice, before: tuple[int, int]) -> None:
 
 @settings(deadline=None, max_examples=by_day(8, by_night=100))
 @given(st.floats(0, 1, exclude_max=True))
+@pytest.mark.slow
 def test_an_interrupt_before_any_line_leaves_nothing(moment: float) -> None:
     number = lines()[int(moment * len(lines()))]
     before = threading.active_count(), descriptors()
@@ -437,6 +438,7 @@ def test_an_interrupt_before_any_line_leaves_nothing(moment: float) -> None:
 
 @settings(deadline=None, max_examples=by_day(4, by_night=100))
 @given(st.floats(0, 1, exclude_max=True))
+@pytest.mark.slow
 def test_a_signal_at_any_time_leaves_nothing(moment: float) -> None:
     device = LateDevice()
     before = threading.active_count(), descriptors()

@@ -16,7 +16,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from nightly import IS_NIGHTLY, by_day
+from nightly import IS_NIGHTLY, by_day, one_in
 from random_programs.edits import EDITS, edit
 from this_torch import RELEASE
 from torch.export import Dim, ExportedProgram, export
@@ -107,6 +107,7 @@ def is_here(reader: str | None) -> bool:
     seed=st.integers(0, 1 << 32),
     target=st.sampled_from([None, "torch"]),
 )
+@pytest.mark.slow
 def test_what_is_called_readable_after_edits_torch_reads(name: str, seed: int, target: str | None) -> None:
     program, chance = copy.deepcopy(made(name)), random.Random(seed)
     kinds = [*EDITS, *["restate"] * 5]
@@ -121,7 +122,7 @@ def test_what_is_called_readable_after_edits_torch_reads(name: str, seed: int, t
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["modes", "numbers"])
-@pytest.mark.parametrize("said", STATED)
+@pytest.mark.parametrize("said", one_in(2, STATED))
 def test_a_node_that_states_something_else_is_read_or_not_called_readable(name: str, said: str) -> None:
     """No reader of torch is asked for a tensor, where its operator makes one, that a document has as something else: which of
     the releases look for it there is theirs to know."""

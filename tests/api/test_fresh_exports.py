@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ("strict_export", "while_loop_over_a_tuple")
 CODE = """
@@ -45,6 +47,7 @@ def digests(seed: int, before: int, names: tuple[str, ...]) -> set[str]:
     return set(done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_same_bytes() -> None:
     found = digests(1, 10, PROGRAMS)
     assert len(found) == len(PROGRAMS)

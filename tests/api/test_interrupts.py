@@ -183,6 +183,7 @@ def _finalizers_are_not_told_of() -> Iterator[None]:
 
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(NAMES), MOMENTS)
+@pytest.mark.slow
 def test_an_interrupt_at_any_step_leaves_nothing(name: str, moment: float) -> None:
     call, count = calls()[name], lines(name)
     before = left()
@@ -270,6 +271,7 @@ def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.slow
 def test_each_line_of_what_gives_state_back_may_be_interrupted() -> None:
     """Those lines are few among all, and the ones that matter."""
     guards = (

@@ -41,6 +41,7 @@ def digests(files: set[Path]) -> dict[Path, str]:
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "blobs"])
+@pytest.mark.slow
 def test_fifty_killed_saves_leave_a_pair_that_works(kind: str, tmp_path: Path) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.Linear(512, 64))
     with torch.no_grad():

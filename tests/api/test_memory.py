@@ -68,6 +68,7 @@ def _measured(script: str, *arguments: str) -> int:
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
+@pytest.mark.slow
 def test_large_weights_are_saved_and_loaded_in_little_memory(tmp_path: Path) -> None:
     path = str(tmp_path / "large.pt2")
     try:
@@ -101,6 +102,7 @@ print(json.dumps(most))
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
+@pytest.mark.slow
 def test_weights_outside_are_mapped(tmp_path: Path) -> None:
     """Mapped memory that was touched counts too."""
     path = str(tmp_path / "large")

@@ -89,7 +89,7 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "a number as a name": (lambda s: S({1: s.program}, s / "new"), errors.EncodeError, "is a string, not 1"),
     "an unknown format": (lambda s: S(s.program, s / "new", format="yaml"), errors.UnknownFormatError, "Installed: .*json"),
     "a format in capitals": (lambda s: S(s.program, s / "new", format="JSON"), errors.UnknownFormatError, "Did you mean 'json'"),
-    "a release without its name": (lambda s: S(s.program, s / "new", target="2.6"), errors.SchemaVersionError, "Did you mean 'torch-2.6'"),
+    "a release that is none": (lambda s: S(s.program, s / "new", target="2.66"), errors.SchemaVersionError, "Did you mean 'torch-2."),
     "a format that a target does not read": (lambda s: S(s.program, s / "new", target="torch-2.6", format="cbor"), errors.EncodeError, 'format="json"'),
     "unknown containers": (lambda s: S(s.program, s / "new", containers="all"), errors.EncodeError, "'named', 'plain'"),
     "a number as an extra file": (lambda s: S(s.program, s / "new", extra_files={"a": 3}), errors.EncodeError, r"extra_files\['a'\]: .*not int"),
@@ -120,7 +120,7 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "a number as a treespec": (lambda s: graphwire.treespec_loads(3), errors.DecodeError, "a treespec is text or bytes, not a value of type int"),
     "numbers as limits of a document": (lambda s: graphwire.decode(b"{}", limits=5), errors.DecodeError, "takes Limits"),
     "a format object": (lambda s: S(s.program, s / "new", format=None), errors.UnknownFormatError, "not by None. Installed: .*json"),
-    "a number as target": (lambda s: S(s.program, s / "new", target=2.6), errors.SchemaVersionError, r"not by 2\.6. Targets: "),
+    "a number as target": (lambda s: S(s.program, s / "new", target=2.6), errors.SchemaVersionError, r"not by 2\.6. Targets are "),
     "an opset for everything": (lambda s: S(s.program, s / "new", opset_version=9), errors.OpsetError, "not a mapping of namespaces"),
     "an opset as text": (lambda s: S(s.program, s / "new", opset_version={"aten": "9"}), errors.OpsetError, "not a mapping of namespaces"),
     "a dict as payloads": (lambda s: graphwire.from_schema(graphwire.to_schema(s.program)[0], {}), errors.DecodeError, "takes Payloads, not a value of type dict"),
@@ -139,6 +139,28 @@ def test_a_mistake_is_told_with_what_to_do(mistake: str, shelf: Shelf) -> None:
     assert re.search(told, str(caught.value), re.DOTALL), str(caught.value)
     assert len(str(caught.value)) < 1000
     assert not [path for path in shelf.folder.iterdir() if path.name.endswith(".part")]
+
+
+C = graphwire.convert
+WRONG_OPTIONS: dict[str, Callable[[Shelf], Any]] = {
+    "target": lambda s: C(s / "good.pt2", s / "unwritten", target="9.9"),
+    "target of supports": lambda s: graphwire.supports(s / "good.pt2", "9.9"),
+    "target of save": lambda s: S(s.program, s / "unwritten", target="9.9"),
+    "format": lambda s: C(s / "good.pt2", s / "unwritten", format="yaml"),
+    "format of upgrade": lambda s: graphwire.upgrade(s / "good.pt2", s / "unwritten", format="yaml"),
+    "ranges": lambda s: C(s / "good.pt2", s / "unwritten", ranges="wide"),
+    "strip": lambda s: C(s / "good.pt2", s / "unwritten", strip=["all"]),
+    "unknown_ops": lambda s: L(s / "good.pt2", unknown_ops="skip"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_OPTIONS)
+def test_a_wrong_option_is_not_blamed_on_a_file_or_record(wrong: str, shelf: Shelf) -> None:
+    with pytest.raises(errors.GraphwireError) as caught:
+        WRONG_OPTIONS[wrong](shelf)
+    assert caught.value.argument == wrong.partition(" ")[0]
+    assert caught.value.file == caught.value.record == caught.value.place == ""
+    assert not (shelf / "unwritten").exists()
 
 
 def test_a_full_disk_names_the_file_and_leaves_the_old_one(shelf: Shelf) -> None:

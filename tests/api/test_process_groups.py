@@ -38,7 +38,9 @@ SETTINGS: Any = (
 
 # ------------------------------------------------------------------------------------------------------ real worlds
 
-WORLDS = [pytest.param(size, marks=pytest.mark.nightly) for size in by_day([4], by_night=[2, 4])]
+WORLDS = [
+    pytest.param(size, marks=[pytest.mark.nightly, pytest.mark.slow]) for size in by_day([4], by_night=[2, 4])
+]
 """How many ranks there are. With two, none is outside of the group."""
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import enum
+import importlib
 import inspect
 import json
 import logging
+import mmap
+import pkgutil
 import subprocess
 import sys
 import typing
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,6 +23,7 @@ import pytest
 import torch
 
 import graphwire
+import graphwire_plugins
 
 SOURCE = Path(graphwire.__file__)
 
@@ -54,9 +61,18 @@ def test_type_checkers_see_the_names_that_are_imported_on_first_access() -> None
     assert imported == listed | {("graphwire", "errors")}
     assert sorted(name for _, name in imported) == sorted(graphwire.__all__)
     assert all(hasattr(graphwire, name) for name in graphwire.__all__)
-    assert set(graphwire.__all__) <= set(dir(graphwire))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         graphwire.nonsense  # noqa: B018
+
+
+def test_dir_shows_the_public_names_alone_whatever_was_imported() -> None:
+    for package in pkgutil.iter_modules(graphwire.__path__, "graphwire."):
+        if package.name != "graphwire.__main__":
+            importlib.import_module(package.name)
+    assert {name for name in dir(graphwire) if not name.startswith("__")} == set(graphwire.__all__) - {
+        "__version__"
+    }
+    assert set(graphwire.__all__) <= set(dir(graphwire))
 
 
 def test_each_public_name_has_a_signature_that_tools_can_read() -> None:
@@ -169,3 +185,54 @@ def test_what_is_read_is_logged(file, caplog, capsys) -> None:
     with caplog.at_level(logging.INFO, "graphwire"):
         graphwire.save(graphwire.load(file), f"{file}.copy")
     assert caplog.records[-1].getMessage().startswith(f"save: {file}.copy, ")
+
+
+def test_payloads_are_a_mapping_that_reads_no_elements(file) -> None:
+    program = graphwire.load(file)
+    with graphwire.open(file) as archive:
+        payloads = archive.payloads
+        records = payloads.records
+        payloads.records = {name: _Unreadable(each.nbytes) for name, each in records.items()}
+        assert isinstance(payloads, Mapping)
+        assert list(payloads) == list(payloads.keys())
+        assert sorted(payloads) == sorted(program.state_dict)
+        assert len(payloads) == len(program.state_dict)
+        shapes = {name: list(weight.shape) for name, weight in payloads.items()}
+        assert shapes == {name: list(each.shape) for name, each in program.state_dict.items()}
+        assert [each.name for each in payloads.values()] == list(payloads)
+        assert payloads.get("linear.weight").nbytes == 32
+        assert payloads.get("nothing") is None
+        with pytest.raises(AssertionError, match="elements are read"):
+            payloads["linear.weight"].view()
+        payloads.records = records
+        assert dict(payloads)["linear.weight"].view().nbytes == 32
+
+
+class _Unreadable(NamedTuple):
+    """A record whose elements nobody may read."""
+
+    nbytes: int
+
+    def view(self) -> memoryview:
+        raise AssertionError("elements are read")
+
+
+def test_what_has_items_by_key_is_a_mapping_or_a_sequence() -> None:
+    packages = (graphwire, graphwire_plugins)
+    names = [
+        each.name
+        for package in packages
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if not each.name.endswith("__main__")
+    ]
+    found = {
+        value
+        for name in names
+        for value in vars(importlib.import_module(name)).values()
+        if isinstance(value, type) and value.__module__.startswith(("graphwire.", "graphwire_plugins."))
+    }
+    indexed = {each for each in found if hasattr(each, "__getitem__") and not issubclass(each, enum.Enum)}
+    assert graphwire.Payloads in indexed
+    assert [each for each in indexed if not issubclass(each, (Mapping, Sequence, mmap.mmap))] == []
+    sized = {each for each in found if hasattr(each, "__len__") or hasattr(each, "__iter__")} - indexed
+    assert [each for each in sized if not issubclass(each, (Set, Iterator, enum.Enum))] == []

@@ -115,6 +115,7 @@ KINDS = (_copies, _objects, _constants, _subgraphs, _inputs, _literals)
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 @pytest.mark.parametrize("make", KINDS)
+@pytest.mark.slow
 def test_twice_as_many_take_about_twice_the_calls(
     make: Callable[[ExportedProgram, torch.fx.Node, int], None],
 ) -> None:

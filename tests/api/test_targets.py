@@ -21,6 +21,7 @@ from torch._export.serde import schema as torch_schema
 from torch._higher_order_ops.associative_scan import associative_scan
 
 import graphwire
+from graphwire.cli import main
 from graphwire.errors import EncodeError, SchemaVersionError, TargetError
 from graphwire.testing.programs import assert_same_values
 
@@ -41,6 +42,38 @@ def test_a_file_for_an_older_release_has_its_layout_and_computes_the_same(
     assert graphwire.inspect(data).layout.startswith(layout)
     expected = results(example.program.module(), example.calls)
     assert_same_values(results(graphwire.loads(data).module(), example.calls), expected)
+
+
+def test_a_release_needs_no_torch_before_it(example: Example, tmp_path: Path) -> None:
+    whole = graphwire.dumps(example.program, target="torch-2.6")
+    assert graphwire.dumps(example.program, target="2.6") == whole
+    assert graphwire.supports(example.program, "2.6.0") == []
+    graphwire.save(example.program, tmp_path / "new.pt2")
+    assert main(["convert", "--target", "2.6", str(tmp_path / "new.pt2"), str(tmp_path / "old.pt2")]) == 0
+    assert graphwire.inspect(tmp_path / "old.pt2").layout.startswith("A4")
+
+
+@pytest.mark.parametrize("command", ["targets", "convert"])
+@pytest.mark.parametrize("target", ["9.9", "foo"])
+def test_a_command_tells_that_the_option_target_is_wrong(command: str, target: str, capsys: Any) -> None:
+    assert main([command, "absent.pt2", "absent.pt2", "--target", target]) == 2
+    told = capsys.readouterr().err
+    assert f"{command}: error: argument --target: there is no target '{target}'. " in told
+    assert "absent" not in told
+
+
+def test_targets_are_listed_in_groups(example: Example, tmp_path: Path, capsys: Any) -> None:
+    graphwire.save(example.program, path := tmp_path / "a.pt2")
+    assert main(["targets", str(path)]) == 0
+    listed = [block.splitlines() for block in capsys.readouterr().out.split("\n\n")]
+    assert [block[0] for block in listed] == [
+        f"{path}: {group}" for group in ("Releases of torch", "Schemas", "Drafts of the schema")
+    ]
+    assert main(["targets", str(path), "--json"]) == 0
+    (rows,) = json.loads(capsys.readouterr().out)["programs"].values()
+    for block, group in zip(listed, ("release", "schema", "draft"), strict=True):
+        shown = [line.split()[0] for line in block[2:] if line.split()[1] in ("yes", "no")]
+        assert shown == [each["target"] for each in rows if each["group"] == group]
 
 
 def test_torch_reads_traces_and_example_inputs_in_a_file_for_it(example: Example) -> None:

@@ -313,6 +313,7 @@ def test_a_record_that_is_in_the_file_and_elsewhere_is_refused(here: Path) -> No
     refused(here / "m.pt2", "which the archive has")
 
 
+@pytest.mark.slow
 def test_very_many_regions_end_soon(here: Path) -> None:
     table = table_of(here / "m.pt2")
     first(table)["regions"] = [{**region(table), "box": [[0, 1, 1], [0, 1, 1]], "offset": 0}] * 200_000
@@ -438,6 +439,7 @@ def _exchange(folder: str, until: float) -> None:
         kept.rename(path)
 
 
+@pytest.mark.slow
 def test_no_open_escapes_while_links_are_exchanged(tmp_path: Path) -> None:
     inside, outside = tmp_path / "home" / "in", tmp_path / "outside"
     inside.mkdir(parents=True)

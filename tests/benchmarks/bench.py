@@ -19,11 +19,11 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from samples import Numbers, machine_facts, versions
-from tables import TABLES, printed
+from tables import TABLES, section
 from timing import Bench
+
+from graphwire.cli.terminal import Output
 
 __all__ = ["main"]
 
@@ -55,36 +55,34 @@ def main() -> int:
     options = _arguments()
     # torch says so at import where NumPy is absent; nothing here needs it.
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with (
-        Progress(*columns, console=Console(stderr=True), transient=True) as progress,
-        tempfile.TemporaryDirectory(prefix="graphwire-bench-", dir=options.folder) as folder,
-    ):
-        task = progress.add_task("", total=None)
+    with tempfile.TemporaryDirectory(prefix="graphwire-bench-", dir=options.folder) as folder:
         bench = Bench(
             options.runs,
             options.collect,
             options.large,
             Path(folder),
             tuple(options.program),
-            lambda step: progress.update(task, description=step),
+            _show,
         )
         if options.profile:
             profile = _profiled(bench, options.profile, options.format)
         else:
             measured = _measured(bench, options.sets)
+    _show("")
     if options.profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(30)
         return 0
-    # A pipe has no width of its own; a table cut to 80 columns would lose digits.
-    console = Console() if sys.stdout.isatty() else Console(width=160)
-    for table in (make(measured) for make in TABLES.values()):
-        if table.rows:
-            console.print(printed(table))
+    Output().sections(section(make(measured)) for make in TABLES.values())
     if options.json:
         kept = Numbers.read(options.json) if options.update and options.json.exists() else None
         (kept.updated(measured) if kept else measured).write(options.json)
     return 0
+
+
+def _show(step: str) -> None:
+    """What has been measured, in a line of the terminal that changes."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{step[:79]}", end="", file=sys.stderr, flush=True)
 
 
 def _measured(bench: Bench, names: list[str]) -> Numbers:

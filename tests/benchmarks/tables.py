@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
-from rich.table import Table as RichTable
 from samples import Numbers
 
-__all__ = ["TABLES", "Table", "markdown", "printed"]
+from graphwire.cli.terminal import Section
+
+__all__ = ["TABLES", "Table", "markdown", "section"]
 
 TORCH = "torch.export"
 SMALL = {
@@ -223,14 +223,11 @@ TABLES: dict[str, Callable[[Numbers], Table]] = {
 """Every table, by the name that its marker in docs/performance.md has."""
 
 
-def printed(table: Table) -> RichTable:
-    """The table for the terminal: a line where the first column changes."""
-    made = RichTable(title=table.title)
-    for index, (title, right) in enumerate(zip(table.header, _right_aligned(table), strict=True)):
-        made.add_column(title, justify="right" if right else "left", no_wrap=index == 0 or right)
-    for row, following in pairwise([*table.rows, ("",) * len(table.header)]):
-        made.add_row(*(text.replace("`", "") for text in row), end_section=following[0] not in ("", row[0]))
-    return made
+def section(table: Table) -> Section:
+    """The table for the terminal."""
+    rows = [[text.replace("`", "") for text in row] for row in table.rows]
+    numbers = [column for column, right in enumerate(_right_aligned(table)) if right]
+    return Section(table.title, table.header, rows, frozenset(numbers))
 
 
 def markdown(table: Table) -> Iterator[str]:

@@ -54,6 +54,7 @@ def commit(folder: Path) -> None:
     git(folder, "commit", "--message=test")
 
 
+@pytest.mark.slow
 def test_a_commit_that_works_again_and_again_is_slower(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -234,6 +234,7 @@ with graphwire.open(sys.argv[1]) as archive:
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
 @pytest.mark.parametrize("stored", ["in the file", "in halves elsewhere"])
+@pytest.mark.slow
 def test_a_large_file_passes_through_two_buffers_of_memory(stored: str, tmp_path: Path) -> None:
     class Large(torch.nn.Module):
         def __init__(self) -> None:

@@ -295,6 +295,7 @@ def _everything(start: int, step: int) -> None:
             assert process_state() == before, name
 
 
+@pytest.mark.slow
 def test_every_operator_of_torch_leaves_the_process_as_it_was() -> None:
     child = multiprocessing.get_context("spawn").Process(target=_everything, args=(0, 24))
     child.start()

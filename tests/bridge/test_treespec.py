@@ -45,7 +45,7 @@ class Level(enum.IntEnum):
     LOW = 1
 
 
-Point = collections.namedtuple("Point", ["x", "y"])
+Place = collections.namedtuple("Place", ["x", "y"])
 Nameless = collections.namedtuple("Nameless", ["x"])
 
 
@@ -76,9 +76,9 @@ class Unregistered(Ring):
 
 @pytest.fixture(scope="module", autouse=True)
 def _registrations() -> None:
-    if Point in pytree.SUPPORTED_SERIALIZED_TYPES:
+    if Place in pytree.SUPPORTED_SERIALIZED_TYPES:
         return
-    pytree._register_namedtuple(Point, serialized_type_name="tests.Point")
+    pytree._register_namedtuple(Place, serialized_type_name="tests.Place")
     torch.export.register_dataclass(Box, serialized_type_name="tests.Box")
     torch.export.register_dataclass(NamelessBox)
     pytree.register_pytree_node(
@@ -113,7 +113,7 @@ SAYABLE = {
     "defaultdict": lambda: collections.defaultdict(list, a=[1]),
     "deque": lambda: collections.deque([1, 2]),
     "deque with a maxlen": lambda: collections.deque([1, 2], maxlen=4),
-    "namedtuple": lambda: Point(1, (2, 3)),
+    "namedtuple": lambda: Place(1, (2, 3)),
     "dataclass": lambda: Box(1, tag=[2]),
     "Size": lambda: (torch.Size([2, 3]),),
     "registered with functions": lambda: Ring([1, 2], "name"),
@@ -185,8 +185,8 @@ def test_specs_of_older_releases_are_read() -> None:
         assert decode_treespec(spec_text(kind, context, fields), REGISTRY) == pytree.tree_structure(
             Box(1, None, 2)
         )
-    named = spec_text("collections.namedtuple", {"class_name": "Point", "fields": ["x", "y"]}, fields)
-    assert decode_treespec(named, REGISTRY) == pytree.tree_structure(Point(1, 2))
+    named = spec_text("collections.namedtuple", {"class_name": "Place", "fields": ["x", "y"]}, fields)
+    assert decode_treespec(named, REGISTRY) == pytree.tree_structure(Place(1, 2))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_context_that_nothing_can_say_is_refused() -> None:
         (spec_text("builtins.dict", "[]", [LEAF]), DecodeError),
         (spec_text("builtins.dict", "[" * 100_000), DecodeError),
         (spec_text("builtins.dict", "9" * 10_000), DecodeError),
-        (spec_text("collections.namedtuple", "tests.Point", [LEAF]), DecodeError),
+        (spec_text("collections.namedtuple", "tests.Place", [LEAF]), DecodeError),
         (spec_text("torch.return_types.topk", "null", [LEAF]), DecodeError),
         (spec_text("tests.Box", '[["low", "nothing"], []]', [LEAF, LEAF]), DecodeError),
         (spec_text("tests.Box", '[["low"], ["low"]]', [LEAF]), DecodeError),
@@ -270,7 +270,7 @@ def test_a_bad_text_is_one_of_our_errors(text: str, error: type[GraphwireError])
             {"default_factory_module": "antigravity", "default_factory_name": "x", "dict_context": []},
         ),
         spec_text("collections.namedtuple", "tests.Ring", [LEAF]),
-        spec_text("tests.Point", "tests.Ring", [LEAF]),
+        spec_text("tests.Place", "tests.Ring", [LEAF]),
     ],
 )
 @pytest.mark.parametrize("registry", [REGISTRY, Registry.of()], ids=["with the plugin", "without"])
@@ -289,7 +289,7 @@ def test_without_the_plugin_plain_containers_still_work_and_others_are_refused()
         text = encode_treespec(spec, registry)
         assert text == encode_treespec(spec, REGISTRY)
         assert decode_treespec(text, registry) == decode_treespec(text, REGISTRY) == spec
-    for refused in (collections.defaultdict(int), Point(1, 2), torch.rand(3).topk(1)):
+    for refused in (collections.defaultdict(int), Place(1, 2), torch.rand(3).topk(1)):
         with pytest.raises(EncodeError, match="plugin `treespecs`"):
             encode_treespec(pytree.tree_structure(refused), registry)
 
@@ -426,7 +426,7 @@ def trees(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             st.dictionaries(keys, child, max_size=3).map(collections.OrderedDict),
             st.dictionaries(keys, child, max_size=3).map(lambda each: collections.defaultdict(dict, each)),
             st.lists(child, max_size=3).map(lambda each: collections.deque(each, maxlen=4)),
-            st.builds(Point, child, child),
+            st.builds(Place, child, child),
             st.builds(Box, child, st.one_of(st.none(), child)),
             st.builds(Bag, st.lists(child, max_size=2), keys),
             st.lists(child, min_size=2, max_size=2).map(torch.return_types.topk),
@@ -448,7 +448,7 @@ def test_any_tree_comes_back(tree: Any) -> None:
 
 
 def test_encoding_a_spec_makes_fewer_calls_than_torch_does() -> None:
-    spec = pytree.tree_structure(((1, {"a": 1, "b": [1, 2]}, Point(1, 2)), {"mask": 1}))
+    spec = pytree.tree_structure(((1, {"a": 1, "b": [1, 2]}, Place(1, 2)), {"mask": 1}))
     assert calls_of(lambda: encode_treespec(spec, REGISTRY)) < calls_of(lambda: pytree.treespec_dumps(spec))
 
 
@@ -502,7 +502,7 @@ def test_registrations_are_found_in_torchs_table() -> None:
     found = torch_pytree.registration_by_fields("Box", ["low", "high", "tag"])
     assert found == box
     assert torch_pytree.registration_by_fields("Box", ["low"]) is None
-    assert torch_pytree.field_names(Point) == ("x", "y")
+    assert torch_pytree.field_names(Place) == ("x", "y")
     assert torch_pytree.field_names(Box) == ("low", "high", "tag")
     assert torch_pytree.field_names(int) is None
 

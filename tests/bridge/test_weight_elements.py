@@ -1,4 +1,4 @@
-"""What the elements of weights are, and how much they differ, for every kind of tensor."""
+"""How the elements of weights are distributed, for every kind of tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.bridge.program import element_changes, element_facts
+from graphwire.bridge.program import element_facts
 from graphwire.wire import Payloads
 
 
@@ -55,24 +55,6 @@ def test_a_weight_without_finite_elements_has_no_histogram(tensor):
     assert (found.finite, found.counts, found.not_finite) == (0, [], tensor.numel())
 
 
-def test_a_change_is_measured_element_by_element():
-    one = torch.randn(64, 64)
-    other = one.clone()
-    other[3, 4] += 0.5
-    before = payloads_of(a=one, b=one, c=one, d=torch.tensor([math.nan]), e=torch.zeros(3), f=one)
-    after = payloads_of(
-        a=one.clone(), b=other, c=one[:4], d=torch.tensor([math.nan]), e=torch.ones(3), f=one.double()
-    )
-    found = element_changes(before, after)
-    assert found["a"] == (True, 0.0, pytest.approx(1))
-    assert found["b"] == (False, pytest.approx(0.5), pytest.approx(1, abs=1e-3))
-    assert found["c"] == (False, None, None)
-    assert found["d"] == (True, None, None)
-    assert found["e"] == (False, 1.0, None)
-    assert found["f"] == (False, 0.0, pytest.approx(1))
-
-
 def test_complex_weights_are_left_out():
     payloads = payloads_of(z=torch.ones(2, dtype=torch.complex64), w=torch.ones(2))
     assert list(element_facts(payloads)) == ["w"]
-    assert list(element_changes(payloads, payloads)) == ["w"]

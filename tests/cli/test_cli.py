@@ -228,9 +228,7 @@ def test_debug_shows_the_traceback(run, tmp_path):
     assert done.stderr.splitlines()[-1].startswith("graphwire: error: ")
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["inspect"], ["convert", "a"], ["verify", "a", "--x"]]
-)
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["inspect"], ["convert"], ["verify", "a", "--x"]])
 def test_a_wrong_command_line_is_exit_code_2(arguments, capsys):
     assert main(arguments) == 2
     assert "usage: graphwire" in capsys.readouterr().err
@@ -324,7 +322,7 @@ COMMAND_LINES = [
     ["check-plugin", "json", "--only", "test_its_name_is"],
     ["doctor", "--json"],
     ["completion", "zsh"],
-    ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
+    ["new-plugin", "mine", "--kind", "format", "-o", "OUT_FOLDER"],
     ["weights", "FILE"],
     ["blobs", "verify", "BLOBS"],
     ["blobs", "gc", "BLOBS", "--programs", "FILE", "--dry-run"],
@@ -357,7 +355,7 @@ def test_no_command_imports_torch(archive, tmp_path):
         "FILE": str(archive),
         "PYTHON": sys.executable,
         "OUT": str(tmp_path / "out.pt2"),
-        "OUT_FOLDER": str(tmp_path),
+        "OUT_FOLDER": str(tmp_path / "graphwire-mine"),
         "PAGE": str(tmp_path / "page.html"),
         "BLOBS": str(tmp_path),
     }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -37,6 +38,8 @@ def files(tmp_path_factory) -> Path:
     torch.export.save(_program(), folder / "torch.pt2")
     graphwire.save(_program("tanh"), folder / "tanh.pt2")
     graphwire.save(_program(seed=1), folder / "trained.pt2")
+    graphwire.save(_program(), folder / "outside.pt2", weights=folder / "outside.safetensors")
+    graphwire.save(torch.export.export(torch.nn.ReLU(), (torch.ones(3, 4),)), folder / "none.pt2")
     graphwire.save({"encode": _program(), "decode": _program("tanh")}, folder / "two.pt2")
     graphwire.save({"encode": _program(), "other": _program("tanh")}, folder / "three.pt2")
     return folder
@@ -47,7 +50,7 @@ def _run(capsys, *arguments: object) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("other", ["again.pt2", "torch.pt2", "trained.pt2"])
+@pytest.mark.parametrize("other", ["again.pt2", "torch.pt2"])
 def test_the_same_program_in_another_file_is_the_same(files, capsys, other) -> None:
     code, out = _run(capsys, "diff", files / "base.pt2", files / other)
     assert code == 0
@@ -68,11 +71,54 @@ def test_weights_are_compared_when_asked(files, capsys) -> None:
     assert _run(capsys, "diff", "--weights", files / "base.pt2", files / "torch.pt2")[0] == 0
 
 
-def test_the_same_states_what_was_compared(files, capsys) -> None:
-    _, out = _run(capsys, "diff", files / "base.pt2", files / "trained.pt2")
-    assert out.endswith(": same graph; elements of weights not compared\n")
+COMPARED = {
+    ("base.pt2", "again.pt2"): "weights: 2 the same by CRC-32",
+    ("base.pt2", "torch.pt2"): "weights: 2 the same by CRC-32",
+    ("base.pt2", "trained.pt2"): "weights: 2 differ (linear.weight, linear.bias)",
+    ("base.pt2", "tanh.pt2"): "weights: 2 the same by CRC-32",
+    (
+        "base.pt2",
+        "outside.pt2",
+    ): "weights: 2 not compared (A lists CRC-32 and B SHA-256: linear.weight, linear.bias)",
+    ("outside.pt2", "outside.pt2"): "weights: 2 the same by SHA-256",
+    ("base.pt2", "none.pt2"): "no weights in common",
+}
+
+
+@pytest.mark.parametrize(("a", "b"), COMPARED)
+def test_every_form_states_what_was_compared(files, capsys, a, b) -> None:
+    expected = COMPARED[a, b]
+    code, out = _run(capsys, "diff", files / a, files / b)
+    if code == 0:
+        assert out.endswith(f": same graph; {expected}\n")
+    else:
+        assert out.splitlines()[2] == f"Compared: graph; {expected}"
+    _, out = _run(capsys, "diff", "--format", "markdown", files / a, files / b)
+    outside, *_ = out.partition("<details>")
+    assert f"graph; {expected}." in outside.replace("`", "")
+    found = graphwire.diff(files / a, files / b)
+    assert expected in repr(found)
+    assert expected in str(found)
+    assert found.same == (code == 0)
+    _, out = _run(capsys, "diff", "--json", files / a, files / b)
+    (tree,) = json.loads(out)["programs"].values()
+    assert tree.get("compared", {}) == msgspec.to_builtins(found.compared)
+    _run(capsys, "view", files / a, files / b, "--no-torch", "-o", files / "page.html")
+    assert json.dumps(expected) in (files / "page.html").read_text("utf-8")
+
+
+def test_weights_that_differ_are_measured(files, capsys) -> None:
+    one, other = (_program(seed=seed).state_dict["linear.weight"].double() for seed in (0, 1))
+    code, out = _run(capsys, "diff", "--weights", files / "base.pt2", files / "trained.pt2")
+    largest = (one - other).abs().max().item()
+    cosine = torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), dim=0).item()
+    assert code == 1
+    assert f"      largest difference: {largest:.6g}, cosine: {cosine:.6g}" in out
+    _, out = _run(capsys, "diff", "--weights", "--json", files / "base.pt2", files / "trained.pt2")
+    found = json.loads(out)["programs"]["model"]["compared"]["weight"]["differ"]["linear.weight"]
+    assert found == {"max_abs": pytest.approx(largest), "cosine": pytest.approx(cosine)}
     _, out = _run(capsys, "diff", "--weights", files / "base.pt2", files / "torch.pt2")
-    assert out.endswith(": same graph, same elements of weights\n")
+    assert out.endswith(": same graph; weights: 2 the same by elements\n")
 
 
 def test_damage_is_an_error_and_no_difference(files, capsys, tmp_path) -> None:

@@ -244,3 +244,35 @@ def test_inspect_lists_modules_at_every_depth(run, tmp_path):
     modules = {each["name"]: (each["nodes"], each["elements"]) for each in found["methods"][0]["modules"]}
     assert modules == {"0": (2, 12), "0.0": (1, 12), "0.1": (1, 0), "1": (1, 6)}
     assert "0.1   torch.nn.modules.activation.ReLU" in run("inspect", tmp_path / "a.pt2", "--modules").stdout
+
+
+def test_weights_are_sorted_and_those_that_are_not_listed_are_counted(run, tmp_path):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name, value in {"b": torch.ones(3), "c": torch.ones(9), "a": torch.ones(3).double()}.items():
+                self.register_parameter(name, torch.nn.Parameter(value))
+
+        def forward(self, x):
+            return x + self.b.sum() + self.c.sum() + self.a.sum()
+
+    graphwire.save(torch.export.export(Model(), (torch.ones(1),)), path := tmp_path / "a.pt2")
+
+    def listed(*words) -> list[str]:
+        found = json.loads(run("weights", path, "--json", *words).stdout)
+        (method,) = json.loads(run("inspect", path, "--json", "--parameters", *words).stdout)["methods"]
+        assert method["weights"] == (found["weights"] if "--top" in words else found)
+        assert method.get("more_weights") == (found["more"] if "--top" in words else None)
+        return [each["name"] for each in method["weights"]]
+
+    assert listed() == ["b", "c", "a"]
+    assert listed("--sort", "dtype") == ["c", "b", "a"]
+    assert listed("--sort", "size") == ["c", "a", "b"]
+    assert listed("--sort", "name") == ["a", "b", "c"]
+    assert listed("--top", "2") == ["c", "a"]
+    assert listed("--top", "1", "--sort", "name") == ["a"]
+    for command in ("inspect", "weights"):
+        assert run(command, path, "--top", "1").stdout.endswith("\n  … and 2 more, 36 B\n")
+        assert "more" not in run(command, path, "--sort", "size", "--top", "3").stdout
+        for wrong in ("0", "-1", "many", "9" * 5000):
+            assert run(command, path, f"--top={wrong}").returncode == 2

@@ -18,8 +18,8 @@ from graphwire.hooks.registry import Registry
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plugin_is_one_module_and_one_entry_point(kind: str, tmp_path: Path) -> None:
-    folder = write_plugin("my-own", [kind], tmp_path)
-    assert folder == tmp_path / "graphwire-my-own"
+    folder = tmp_path / "graphwire-my-own"
+    write_plugin("my-own", [kind], folder)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert files == {"pyproject.toml", "graphwire_my_own.py", "README.md", "tests/test_graphwire_my_own.py"}
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
@@ -31,7 +31,8 @@ def test_a_plugin_is_one_module_and_one_entry_point(kind: str, tmp_path: Path) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_module_is_a_plugin(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"written-{kind}"
-    monkeypatch.syspath_prepend(write_plugin(name, [kind], tmp_path))
+    write_plugin(name, [kind], tmp_path / name)
+    monkeypatch.syspath_prepend(tmp_path / name)
     module = __import__(f"graphwire_written_{kind}")
     (info,) = Registry.of(module).plugins
     assert info.status == "active"
@@ -39,7 +40,8 @@ def test_its_module_is_a_plugin(kind: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_several_kinds_make_one_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [kind for kind in reversed(KINDS) if kind != "ops"]
-    folder = write_plugin("of-all", [*kinds, "store"], tmp_path)
+    folder = tmp_path / "of-all"
+    write_plugin("of-all", [*kinds, "store"], folder)
     written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
     assert written == {
         "graphwire_of_all/__init__.py",
@@ -57,9 +59,9 @@ def test_several_kinds_make_one_plugin(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_kind_that_another_contains_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="opset has what ops has"):
-        write_plugin("mine", ["ops", "opset"], tmp_path)
+        write_plugin("mine", ["ops", "opset"], tmp_path / "new")
     with pytest.raises(PluginError, match="is a command of graphwire"):
-        write_plugin("view", ["command"], tmp_path)
+        write_plugin("view", ["command"], tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,7 +70,17 @@ def test_the_command_needs_no_torch(tmp_path: Path) -> None:
         "import sys; from graphwire.cli import main; code = main(sys.argv[1:]); "
         "sys.exit(code or 'torch' in sys.modules)"
     )
-    command = [sys.executable, "-c", code, "new-plugin", "mine", "--kind", "opset", "--directory", tmp_path]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "new-plugin",
+        "mine",
+        "--kind",
+        "opset",
+        "-o",
+        tmp_path / "graphwire-mine",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     *written, following = done.stdout.splitlines()
@@ -90,7 +102,7 @@ def test_the_command_needs_no_torch(tmp_path: Path) -> None:
 )
 def test_a_name_that_cannot_be_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="cannot be called"):
-        write_plugin(name, ["format"], tmp_path)
+        write_plugin(name, ["format"], tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,7 +114,7 @@ def test_nothing_is_overwritten(exists: str, tmp_path: Path, capsys: pytest.Capt
         "file": folder.touch,
         "link": lambda: folder.symlink_to("nowhere"),
     }[exists]()
-    assert main(["new-plugin", "mine", "--kind", "format", "--directory", str(tmp_path)]) == 2
+    assert main(["new-plugin", "mine", "--kind", "format", "-o", str(tmp_path / "graphwire-mine")]) == 2
     assert "nothing is overwritten" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [folder]
 
@@ -110,6 +122,6 @@ def test_nothing_is_overwritten(exists: str, tmp_path: Path, capsys: pytest.Capt
 def test_a_folder_that_is_not_there_is_an_error_without_a_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["new-plugin", "mine", "--kind", "format", "--directory", str(tmp_path / "nowhere")]
+    command = ["new-plugin", "mine", "--kind", "format", "-o", str(tmp_path / "nowhere" / "new")]
     assert main(command) == 2
     assert "No such file or directory" in capsys.readouterr().err

@@ -32,6 +32,7 @@ def told(before: Any, after: Any) -> dict[str, list[Any]]:
     return {section.heading: section.changes for section in watch.compared(before, after) if section.changes}
 
 
+@pytest.mark.slow
 def test_nothing_changes_between_a_release_and_itself(facts: Any) -> None:
     assert told(facts, copy.deepcopy(facts)) == {}
 

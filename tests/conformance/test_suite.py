@@ -25,6 +25,7 @@ GRAPHWIRE = (sys.executable, "-m", "graphwire", "neutral")
 
 
 @pytest.mark.nightly
+@pytest.mark.slow
 def test_the_files_are_what_the_script_makes() -> None:
     sample = [] if IS_NIGHTLY else ["--only", "payloads/c"]
     command = [sys.executable, str(SUITE / "make.py"), "--check", *sample]

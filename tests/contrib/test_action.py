@@ -126,7 +126,10 @@ def test_a_branch_is_compared_with_where_it_left_its_base(repository: tuple[Path
     assert "**`models/new \u2019one\u2019.pt2`** is new" in done.stdout
     assert "**`models/removed.pt2`** is removed" in done.stdout
     assert "**`models/damaged.pt2`** cannot be compared" in done.stdout
-    assert not re.search(r"same\.pt2|of base|Traceback", done.stdout)
+    assert not re.search(r"of base|Traceback", done.stdout)
+    compared = "**No differences** between `models/same.pt2` and `models/same.pt2`: same graph; weights: 2 the same by CRC-32."
+    assert done.stdout.endswith(f"{compared}\n")
+    assert "\n\nCompared: graph; weights: 2 the same by CRC-32.\n\n" in done.stdout
     changed_paths = [line for line in done.stdout.splitlines() if line.startswith(("**", "-", "+"))]
     assert not any(tempfile.gettempdir() in line for line in changed_paths)
 
@@ -160,6 +163,46 @@ def test_a_pull_request_gets_one_comment_that_later_runs_replace(
     done = run(folder, **job)
     assert (done.returncode, done.stderr) == (0, "")
     assert "may not comment" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "code", "told"),
+    [
+        (["--help"], {}, 0, "BASE_COMMIT"),
+        ([], {}, 2, "there is no base to compare with"),
+        (["nowhere"], {}, 2, "there is no common commit with 'nowhere'"),
+        (["--output=x"], {}, 2, "unrecognized arguments: --output=x"),
+        (["--", "--output=x"], {}, 2, "there is no common commit with '--output=x'"),
+        (["main", "branch"], {}, 2, "unrecognized arguments: branch"),
+        (["HEAD"], {"FILES": ":(nonsense)x"}, 2, "git diff: fatal"),
+        ([], {"GITHUB_EVENT_PATH": "absent.json"}, 2, "absent.json"),
+        ([], {"GITHUB_EVENT_PATH": "models/damaged.pt2"}, 2, "is not JSON"),
+        (["HEAD"], {"PATH": ""}, 2, "'git'"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_in_a_line(
+    repository: tuple[Path, str], words: list[str], variables: dict[str, str], code: int, told: str
+) -> None:
+    done = run(repository[0], *words, **variables)
+    assert done.returncode == code
+    assert told in (done.stderr if code else done.stdout)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_refuses_is_said_in_a_line(repository: tuple[Path, str], tmp_path: Path) -> None:
+    folder, base = repository
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7, "base": {"sha": base}}}))
+    job = {
+        "GITHUB_EVENT_PATH": str(event),
+        "GITHUB_REPOSITORY": "a/b",
+        "GITHUB_TOKEN": "secret",
+        "FILES": "none/*",
+    }
+    done = run(folder, **job, GITHUB_API_URL="http://127.0.0.1:9")
+    assert done.returncode == 2
+    assert "the comment is not posted" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_action_passes_its_inputs_as_variables() -> None:

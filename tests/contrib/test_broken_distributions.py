@@ -113,6 +113,7 @@ def listed(environment: Any) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.parametrize("name", REASONS)
+@pytest.mark.slow
 def test_each_is_listed_with_the_reason_and_warned_of_by_name(
     name: str, listed: tuple[dict[str, Any], str]
 ) -> None:
@@ -139,6 +140,7 @@ def test_what_is_in_the_box_keeps_working(listed: tuple[dict[str, Any], str]) ->
     assert {plugin["status"] for plugin in box} == {"active"}
 
 
+@pytest.mark.slow
 def test_programs_are_saved_and_loaded_and_what_is_needed_is_an_error(environment: Any) -> None:
     newer, twin = environment.run("-c", WORK, GRAPHWIRE_DISABLE_PLUGINS="slow").splitlines()
     assert newer.startswith("UnknownFormatError")

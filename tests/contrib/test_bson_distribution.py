@@ -68,6 +68,7 @@ def test_it_is_not_installed_out_here() -> None:
     assert "graphwire-bson" not in {each.metadata["Name"] for each in metadata.distributions()}
 
 
+@pytest.mark.slow
 def test_the_command_lists_it_beside_the_formats_in_the_box(environment: Any) -> None:
     plugins = json.dumps(json.loads(environment.run("-m", "graphwire", "plugins", "--json")))
     assert "graphwire-bson" in plugins
@@ -75,6 +76,7 @@ def test_the_command_lists_it_beside_the_formats_in_the_box(environment: Any) ->
         assert f'"{name}"' in plugins
 
 
+@pytest.mark.slow
 def test_programs_are_saved_and_loaded_through_it(environment: Any, tmp_path: Path) -> None:
     path, json_path = tmp_path / "program.pt2", tmp_path / "json.pt2"
     assert environment.run("-W", "error::ResourceWarning", "-c", SAVE_AND_LOAD, path, json_path).split() == [
@@ -84,6 +86,7 @@ def test_programs_are_saved_and_loaded_through_it(environment: Any, tmp_path: Pa
     assert "bson" in environment.run("-m", "graphwire", "inspect", path)
 
 
+@pytest.mark.slow
 def test_without_it_the_file_says_what_is_missing(environment: Any, tmp_path: Path) -> None:
     path = tmp_path / "program.pt2"
     environment.run("-c", SAVE_AND_LOAD, path, tmp_path / "json.pt2")
@@ -94,6 +97,7 @@ def test_without_it_the_file_says_what_is_missing(environment: Any, tmp_path: Pa
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_its_own_tests_pass(environment: Any, tmp_path: Path) -> None:
     summary = environment.run_tests(DISTRIBUTION / "tests", tmp_path)
     assert "passed" in summary

@@ -37,6 +37,7 @@ def test_it_is_not_installed_out_here() -> None:
     assert "graphwire-dcp" not in {each.metadata["Name"] for each in metadata.distributions()}
 
 
+@pytest.mark.slow
 def test_its_own_short_tests_pass(environment: Any, tmp_path: Path) -> None:
     tests = DISTRIBUTION / "tests"
     others = [f"--ignore={tests / name}" for name in ("test_sharded.py", "test_contract.py")]
@@ -45,6 +46,7 @@ def test_its_own_short_tests_pass(environment: Any, tmp_path: Path) -> None:
     assert "failed" not in summary
 
 
+@pytest.mark.slow
 def test_without_it_the_file_says_what_is_missing(environment: Any, tmp_path: Path) -> None:
     path = tmp_path / "program.pt2"
     environment.run("-W", "ignore", "-c", SAVE, path, tmp_path / "weights/.metadata")

@@ -63,6 +63,7 @@ def test_it_is_not_installed_out_here() -> None:
     assert "graphwire-linops" not in {each.metadata["Name"] for each in metadata.distributions()}
 
 
+@pytest.mark.slow
 def test_its_operators_are_loaded_when_a_program_needs_them_and_only_then(environment: Any) -> None:
     assert environment.run("-c", LOAD, OLDEST, NEWEST).split() == ["4", "4"]
     environment.run("-c", UNNEEDED)
@@ -75,6 +76,7 @@ def test_its_plugin_is_listed(environment: Any) -> None:
     assert "torch.ops.linops." in linops["names"]["op_handler"]
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_way_of_an_old_file_and_goes_it(environment: Any, tmp_path: Path) -> None:
     path = tmp_path / "upgraded.pt2"
     plan = environment.run("-m", "graphwire", "upgrade", OLDEST, "--plan")
@@ -92,6 +94,7 @@ def test_it_is_not_loaded_where_it_is_not_allowed(environment: Any) -> None:
     assert "pip install" not in done.stderr
 
 
+@pytest.mark.slow
 def test_its_own_tests_pass(environment: Any, tmp_path: Path) -> None:
     summary = environment.run_tests(DISTRIBUTION / "tests", tmp_path)
     assert "passed" in summary

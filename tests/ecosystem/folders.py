@@ -8,5 +8,6 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[2]
 
 sys.path += [
-    str(_ROOT / each) for each in ("tests/constructs", "tests/operators", "tests/api", "contrib/demo")
+    str(_ROOT / each)
+    for each in ("tests", "tests/constructs", "tests/operators", "tests/api", "contrib/demo")
 ]

@@ -103,14 +103,35 @@ def test_every_release_is_a_target_with_its_layout() -> None:
     assert {str(step.older) for step in (*STEPS, *VARIANTS)} <= set(TARGETS)
 
 
-def test_a_target_may_name_a_patch_release() -> None:
-    assert target_named("torch-2.6.0") == target_named("torch-2.6") == TARGETS["torch-2.6"]
-    assert target_named("8.14").version == Version(8, 14)
+def test_every_release_has_the_names_that_people_give_it() -> None:
+    for release in RELEASES:
+        names = [f"{before}{release}{after}" for before in ("", "torch-") for after in ("", ".0", ".1+cu126")]
+        assert {target_named(name) for name in names} == {TARGETS[f"torch-{release}"]}
+    assert target_named("8.14") == target_named("schema-8.14") == TARGETS["8.14"]
+    assert {each.group for each in TARGETS.values()} == {"release", "schema", "draft"}
 
 
-def test_an_unknown_target_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(SchemaVersionError, match=r"torch-2\.6"):
-        target_named("torch-3.0")
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("9.9", f"torch-{[*RELEASES][-1]}"),
+        ("torch-3.0", f"torch-{[*RELEASES][-1]}"),
+        ("1.13.1", "torch-2.1"),
+        ("tosch-2.6", "torch-2.6"),
+        ("8.16", "8.1"),
+        ("draft-2021", "draft-2022"),
+        ("9" * 5000 + ".1", "torch-2"),
+        ("foo", ""),
+        (2.6, ""),
+    ],
+)
+def test_an_unknown_target_is_refused_with_the_nearest_ones(name: Any, near: str) -> None:
+    with pytest.raises(SchemaVersionError) as caught:
+        target_named(name)
+    assert near in caught.value.remedy
+    assert ("Did you mean" in caught.value.remedy) is bool(near)
+    assert "the releases 2.1 to " in caught.value.remedy
+    assert str(caught.value.of("a.pt2", "models/model.json")).startswith(caught.value.problem)
 
 
 def test_all_obstacles_are_named_at_once_with_the_first_target_that_has_none() -> None:

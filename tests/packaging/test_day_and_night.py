@@ -25,3 +25,13 @@ def test_a_nightly_target_collects_what_tries_less_by_day(path: Path) -> None:
 def test_the_nightly_workflow_runs_both_targets() -> None:
     targets = Path(ROOT, ".github", "workflows", "nightly.yml").read_text("utf-8")
     assert {"test-nightly", "test-gate"} <= set(re.findall(r"[\w-]+", targets))
+
+
+def test_what_make_test_leaves_out_runs_in_ci_and_by_night() -> None:
+    makefile = Path(ROOT, "Makefile").read_text("utf-8")
+    recipes = dict(re.findall(r"^([\w-]+):.*\n\t(.*)$", makefile, re.MULTILINE))
+    assert '-m "not slow"' in recipes["test"]
+    assert "-m slow" in recipes["test-slow"]
+    assert "or slow" in recipes["test-nightly"]
+    script = Path(ROOT, ".ci", "run")
+    assert not script.exists() or {"test", "test-slow"} <= set(script.read_text("utf-8").split())

@@ -124,6 +124,7 @@ def top_level_entries(distribution: metadata.Distribution) -> Iterator[Path]:
         yield Path(str(distribution.locate_file(name)))
 
 
+@pytest.mark.slow
 def test_the_distributions_hold_what_belongs_there_and_nothing_else(distributions: Distributions) -> None:
     assert faults_of(distributions) == []
 
@@ -146,6 +147,7 @@ def test_the_wheel_carries_the_licence(distributions: Distributions) -> None:
         assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
 
 
+@pytest.mark.slow
 def test_files_are_read_where_only_the_wheel_and_its_dependencies_are(
     clean: Environment, tmp_path: Path
 ) -> None:
@@ -162,5 +164,6 @@ def test_files_are_read_where_only_the_wheel_and_its_dependencies_are(
     )
 
 
+@pytest.mark.slow
 def test_programs_are_saved_and_loaded_with_the_extra_torch(clean: Environment, tmp_path: Path) -> None:
     clean.run("python", SMOKE, "programs", tmp_path, torch=True)

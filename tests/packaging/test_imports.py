@@ -113,6 +113,7 @@ copy.deepcopy(program.graph_module)
     assert not imported_by(code, file) & (COMPILER | SYMBOLS)
 
 
+@pytest.mark.slow
 def test_a_loaded_program_of_dynamic_shapes_imports_what_torchs_environment_imports(tmp_path: Path) -> None:
     batch = torch.export.Dim("batch", min=2, max=64)
     program = torch.export.export(Small().eval(), (torch.ones(2, 4),), dynamic_shapes=({0: batch},))

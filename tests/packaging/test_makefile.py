@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import undeclared_imports
 from release.environments import ENVIRONMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,3 +39,17 @@ def test_workflows_make_targets_that_exist() -> None:
     for workflow in (ROOT / ".github/workflows").glob("*.yml"):
         made = re.findall(r"^ *(?:- )?run: make ([\w -]+)", workflow.read_text("utf-8"), flags=re.MULTILINE)
         assert {word for line in made for word in line.split() if word.islower()} <= targets
+
+
+def test_a_module_that_only_another_target_installs_is_found() -> None:
+    """The demo once imported what only the benchmarks' extra named."""
+    share = undeclared_imports.Share(("tests/zoo/of_timm.py",), ("test",))
+    found = list(undeclared_imports.undeclared(share, undeclared_imports.Repository()))
+    assert any(line.startswith("tests/zoo/of_timm.py:") and line.endswith(" imports timm") for line in found)
+
+
+def test_each_target_with_an_environment_has_its_files_checked() -> None:
+    others = {
+        target for target, extras in undeclared_imports.extras_of_targets().items() if extras != ("test",)
+    }
+    assert others - {"setup"} <= undeclared_imports.TARGETS.keys()

@@ -71,6 +71,7 @@ def test_every_suite_has_mutants() -> None:
 
 
 @pytest.mark.parametrize(("mutant", "base", "test"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.slow
 def test_a_mutant_fails_where_the_right_one_passes(
     mutant: str, base: str, test: str, outcomes: dict[tuple[str, str], set[str]]
 ) -> None:

@@ -111,6 +111,7 @@ _CHANGES: list[tuple[str, Callable[[Any], Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "change", "place"), _CHANGES)
+@pytest.mark.slow
 def test_a_change_is_reported_with_its_place(name: str, change: Callable[[Any], Any], place: str) -> None:
     before, after = SMALL_PROGRAMS[name]().program, SMALL_PROGRAMS[name]().program
     _share_origins(before.graph_module, after.graph_module)
@@ -171,6 +172,7 @@ def test_nan_is_the_same_as_nan() -> None:
     assert_same_values([nan, torch.tensor(nan)], [nan, torch.tensor(nan)])
 
 
+@pytest.mark.slow
 def test_programs_are_compared_without_pytest_and_hypothesis() -> None:
     """Those are of the extra `test`; what compares programs needs what graphwire needs."""
     code = """

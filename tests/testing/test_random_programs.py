@@ -118,6 +118,7 @@ KINDS = (
 """Words of everything that a random program may have."""
 
 
+@pytest.mark.slow
 def test_everything_is_drawn() -> None:
     seen: set[str] = set()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from graphwire_fleet.parameters import operator_named, target_facts
+from graphwire_fleet.parameters import distribution_named, operators_named, target_facts
 
 __all__ = ["QUESTIONS", "Parameter", "Question"]
 
@@ -15,8 +15,11 @@ class Parameter(NamedTuple):
 
     name: str
     help: str
-    values: Callable[[Any], Mapping[str, Any]]
-    """Returns the values of `$…` in the SQL. It raises a `GraphwireError` for a word that means nothing."""
+    values: Callable[[Any, Sequence[str]], Mapping[str, Any]]
+    """Returns the values of `$…` in the SQL for a word, and what `names` selects. It raises a `GraphwireError` for a word that
+    means nothing."""
+    names: str = ""
+    """The SQL that selects the names in the catalogue of which the word is one; empty if the word is no such name."""
     type: type[int | str] = str
     """What the word is."""
 
@@ -31,14 +34,24 @@ class Question(NamedTuple):
     """The schema of the views of each catalogue that it is about."""
     works: tuple[str, ...] = ("inspect",)
     """What the files of the catalogues must have been read for."""
+    finds: bool = False
+    """Whether its rows are problems or differences, for which the exit code is 1."""
 
 
 _USES = """
-    SELECT file, method, graph, name AS node, target, arguments, module
-    FROM nodes
-    WHERE $operator IN (operator, operator || '.' || overload, target)
+    -- $targets: what the name means, such as ['torch.ops.aten.add.Tensor', '_operator.add']
+    SELECT file, method, graph, node, target, arguments, module
+    FROM (
+      SELECT file, method, graph, index, name AS node, target, arguments, module FROM nodes
+      UNION ALL BY NAME
+      SELECT file, method, unnest(map_keys(operators)) AS target
+      FROM programs SEMI JOIN (FROM files WHERE work = 'inspect' AND settings->>'nodes' = 'false') USING (file)
+    )
+    WHERE list_contains($targets, target)
     ORDER BY file, method, graph, index
 """
+
+_OPERATOR_NAMES = "SELECT DISTINCT unnest(map_keys(operators)) FROM programs"
 
 _PLUGINS = """
     SELECT each.distribution, each.version, each.provides, file, method, NULL AS failure
@@ -50,6 +63,13 @@ _PLUGINS = """
     WHERE failure_kind IN ('MissingPluginError', 'UnknownFormatError')
       AND ($plugin IS NULL OR contains(concat(failure, ' ', failure_remedy), $plugin))
     ORDER BY ALL
+"""
+
+_DISTRIBUTION_NAMES = """
+    SELECT each.distribution FROM programs, UNNEST(plugins) AS of(each)
+    UNION
+    SELECT unnest(regexp_extract_all(concat(failure, ' ', failure_remedy), '[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?'))
+    FROM files WHERE failure_kind IN ('MissingPluginError', 'UnknownFormatError')
 """
 
 _UNREADABLE = """
@@ -135,8 +155,9 @@ QUESTIONS: Final[dict[str, Question]] = {
         (
             Parameter(
                 "OPERATOR",
-                "such as aten.add, or aten.add.Tensor",
-                lambda word: {"operator": operator_named(word)},
+                "such as add, aten.add or aten.add.Tensor",
+                operators_named,
+                _OPERATOR_NAMES,
             ),
         ),
     ),
@@ -147,7 +168,8 @@ QUESTIONS: Final[dict[str, Question]] = {
             Parameter(
                 "--distribution",
                 "only this one, such as graphwire-torchao",
-                lambda word: {"plugin": word},
+                distribution_named,
+                _DISTRIBUTION_NAMES,
             ),
         ),
     ),
@@ -156,6 +178,7 @@ QUESTIONS: Final[dict[str, Question]] = {
         _UNREADABLE,
         (Parameter("TARGET", "such as torch-2.6", target_facts),),
         works=("inspect", "targets"),
+        finds=True,
     ),
     "shared": Question(
         "list the programs that have the same weights",
@@ -164,17 +187,17 @@ QUESTIONS: Final[dict[str, Question]] = {
             Parameter(
                 "--least",
                 "only weights of this many bytes or more (default: 1024)",
-                lambda number: {"least": 1024 if number is None else number},
+                lambda number, _: {"least": 1024 if number is None else number},
                 type=int,
             ),
         ),
     ),
     "changes": Question(
-        "list what is different in a newer catalogue", _CHANGES, catalogues=("before", "after")
+        "list what is different in a newer catalogue", _CHANGES, catalogues=("before", "after"), finds=True
     ),
     "outdated": Question("list the nodes that an upgrade to the installed operators would change", _OUTDATED),
     "failures": Question(
-        "list the files that cannot be read, and the problems of the others", _FAILURES, works=()
+        "list the files that cannot be read, and the problems of the others", _FAILURES, works=(), finds=True
     ),
 }
 """The questions by the name of their action."""

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import torch
 from fleet_files import add, asked, corpus, listed, read, some_files
 from graphwire_fleet.catalogue import compact, open_catalogue, roots_of
+from graphwire_fleet.operator_names import split_target
 from graphwire_fleet.reading import Inspecting, Targeting, Verifying
 from graphwire_fleet.reading.arguments import FORMS
-from graphwire_fleet.reading.node_rows import split_target
 from graphwire_fleet.tables import TABLES
 
 import graphwire

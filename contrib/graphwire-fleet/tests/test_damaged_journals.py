@@ -116,7 +116,7 @@ def test_undo_waits_for_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]
     for path in (pipe, kept):
         path.unlink()
         os.mkfifo(path)
-    assert fleet("undo", journal) == 1
+    assert fleet("undo", journal) == 2
     assert "but a named pipe" in capsys.readouterr().out
 
 
@@ -213,7 +213,7 @@ def test_an_entry_that_was_changed_is_refused_and_the_others_are_put_back(
     whole = entry.read_text()
     entry.write_text(json.dumps(change(json.loads(whole), victim)))
     after = contents(folder)
-    assert fleet("undo", journal) == 1
+    assert fleet("undo", journal) == 2
     printed = capsys.readouterr().out
     assert f"{entry.name}: refused: an entry of the journal is damaged" in printed
     assert f"The file as it was is {journal / 'kept' / entry.parent.name / entry.stem}" in printed
@@ -237,5 +237,5 @@ def test_no_entry_leads_out_of_the_folder_of_the_new_files(folder: Path, tmp_pat
     tree = json.loads(entry.read_text()) | {"destination": str(victim)}
     entry.unlink()
     (entry.parent / f"{identity_of(str(victim))}.json").write_text(json.dumps(tree))
-    assert fleet("undo", journal) == 1
+    assert fleet("undo", journal) == 2
     assert victim.exists()

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import torch
 from fleet_files import corpus, listed, read
 from graphwire_fleet.asking import QueryError, ask, opened
+from graphwire_fleet.parameters import UnknownNameError, distribution_named
 from graphwire_fleet.questions import QUESTIONS
 from graphwire_fleet.reading import Inspecting, Targeting, Verifying
 
@@ -71,8 +72,11 @@ def answered(capsys: pytest.CaptureFixture[str]) -> Any:
     """Runs an action, and returns the rows that it prints."""
 
     def answer(*words: Any) -> list[dict[str, Any]]:
-        assert main(["fleet", *map(str, words), "--json"]) == 0, capsys.readouterr().err
-        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        code = main(["fleet", *map(str, words), "--json"])
+        printed = capsys.readouterr()
+        rows = [json.loads(line) for line in printed.out.splitlines()]
+        assert code == (1 if rows and QUESTIONS[words[0]].finds else 0), printed.err
+        return rows
 
     return answer
 
@@ -92,7 +96,67 @@ def test_who_uses_an_operator_and_with_which_arguments(catalogue: Path, folder: 
     assert {name: sum(Path(row["file"]).name == name for row in rows) for name in names(rows)} == expected
     alphas = {Path(row["file"]).name: json.loads(row["arguments"]).get("alpha") for row in rows}
     assert (alphas["first.pt2"], alphas["second.pt2"]) == (2, 3)
-    assert answered("uses", catalogue, "aten.add") == answered("uses", catalogue, "torch.ops.aten.add.Tensor")
+
+
+@pytest.mark.parametrize(
+    "word", ["add", "aten.add", "aten::add", "add.Tensor", "aten.add.Tensor", "torch.ops.aten.add.Tensor"]
+)
+def test_a_name_means_an_operator_with_or_without_namespace_and_overload(
+    word: str, catalogue: Path, answered: Any
+) -> None:
+    rows = [row for row in answered("uses", catalogue, word) if row["target"] != "_operator.add"]
+    assert rows
+    assert rows == answered("uses", catalogue, "torch.ops.aten.add.Tensor")
+
+
+WORDS = [
+    (name, each.name)
+    for name, question in QUESTIONS.items()
+    for each in question.parameters
+    if each.type is str
+]
+
+
+@pytest.mark.parametrize(("name", "parameter"), WORDS)
+def test_a_name_that_the_catalogue_lacks_is_an_error(
+    name: str, parameter: str, catalogue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [parameter] if parameter.startswith("--") else []
+    assert main(["fleet", name, str(catalogue), *given, "no-such-name"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "no-such-name" in printed.err
+
+
+def test_a_mistyped_name_gets_the_nearest(catalogue: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "uses", str(catalogue), "aten.ad"]) == 2
+    assert "aten.add" in capsys.readouterr().err
+    for word, names in (
+        ("Graphwire_Torchao", ["graphwire-torchao"]),
+        ("graphwire.torchao", ["graphwire-torchao"]),
+    ):
+        assert distribution_named(word, names) == {"plugin": "graphwire-torchao"}
+    with pytest.raises(UnknownNameError, match="There is graphwire-torchao"):
+        distribution_named("graphwire-torcho", ["graphwire-torchao", "graphwire-fleet"])
+
+
+def test_programs_whose_nodes_were_not_read_are_not_forgotten(
+    catalogue: Path, folder: Path, answered: Any, tmp_path: Path
+) -> None:
+    read(tmp_path, listed(folder), Inspecting(nodes=False))
+    expected = {(row["file"], row["target"]) for row in answered("uses", catalogue, "add")}
+    assert {(row["file"], row["target"]) for row in answered("uses", tmp_path, "add")} == expected
+
+
+def test_no_answer_replaces_a_file_of_a_catalogue(
+    catalogue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (catalogue / "catalogue.json").read_bytes()
+    for name in ("catalogue.json", "commits/new.json"):
+        assert main(["fleet", "shared", str(catalogue), "-o", str(catalogue / name)]) == 2
+        assert "has a catalogue" in capsys.readouterr().err
+    assert (catalogue / "catalogue.json").read_bytes() == before
+    assert not (catalogue / "commits/new.json").exists()
 
 
 def test_what_a_release_cannot_read_as_it_is_or_at_all(catalogue: Path, folder: Path, answered: Any) -> None:
@@ -194,8 +258,8 @@ def test_every_question_prints_its_sql_which_runs(
         if not each.name.startswith("--")
     ]
     assert main(["fleet", name, *words, "--sql"]) == 0
-    assert capsys.readouterr().out.strip().startswith(("SELECT", "WITH"))
-    assert main(["fleet", name, *words, "--csv"]) == 0
+    assert capsys.readouterr().out.strip().startswith(("SELECT", "WITH", "-- $"))
+    assert main(["fleet", name, *words, "--csv"]) in ((0, 1) if question.finds else (0,))
 
 
 # ----------------------------------------------------------------------------------------------------------------- SQL

@@ -69,7 +69,7 @@ def test_hostile_files_are_rows_beside_the_others_and_count_for_the_exit_code(
 ) -> None:
     catalogue = tmp_path / "catalogue"
     done = fleet("inspect", folder, "-o", catalogue, "--workers", "2", "--memory", "1G")
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 2, done.stderr
     assert "107 files read" in done.stderr
     (counts,) = asked(
         catalogue, "select count(*) n, count(distinct file) files, count(failure_kind) failed from files"
@@ -81,7 +81,7 @@ def test_hostile_files_are_rows_beside_the_others_and_count_for_the_exit_code(
         {"n": 4, "programs": 100}
     ]
     again = fleet("inspect", folder, "-o", catalogue)
-    assert again.returncode == 1
+    assert again.returncode == 2
     assert "unchanged" in again.stderr
     fine = fleet("verify", folder / "good*.pt2", "-o", catalogue)
     assert fine.returncode == 0, fine.stderr

@@ -4,10 +4,11 @@ import { beginsAsArchive, openArchive, type Archive } from "./archive.js";
 import { sha256Hex } from "./checksums.js";
 import { scalarType } from "./enumerations.js";
 import { GraphwireError } from "./errors.js";
+import type { RecordFacts } from "./diff/weights.js";
 import { FORMATS, formatOf, type WireFormat } from "./formats.js";
 import { readJson } from "./json.js";
 import { DEFAULT_LIMITS, type Limits } from "./limits.js";
-import { checkReferences, Stores, type Resolver } from "./stores.js";
+import { checkReferences, PIECE, Stores, type Resolver } from "./stores.js";
 import { elementsOf, placeOf, typedArray, type TensorData } from "./tensors.js";
 import { dtypeName } from "./enumerations.js";
 import { readTorchSave, UnknownNameError, type PickleValue, type TorchSave } from "./pickles.js";
@@ -301,6 +302,26 @@ export class GraphwireFile {
     const reference = references?.records.get(record);
     if (reference === undefined) throw new GraphwireError("missing", "the file has no such record", record);
     return reference.regions.length > 0 || reference.nbytes === 0n ? "store" : "caller";
+  }
+
+  /** Returns what the file says, without reading elements, about the records that contain payloads of a program. */
+  async recordFacts(name?: string): Promise<(kind: Kind, payload: PayloadMeta) => RecordFacts | null> {
+    const [program] = this.document(name);
+    if (await this.isBigEndian()) return () => null;
+    const references = await this.references();
+    const elsewhere = references === null || (references.ranks.length > 1 && this.settings.rank === null) ? null : ofRank(references, this.settings.rank).records;
+    const pickles = new Map<Kind, TorchSave | null>();
+    if (this.layout.name !== "B2") for (const kind of KINDS) if (kind !== "sample_inputs") pickles.set(kind, await this.pickle(kind, program));
+    return (kind, payload) => {
+      const record = this.recordOf(kind, payload);
+      const held = this.layout.name === "B2" ? this.archive?.records.get(record) : pickles.get(kind)?.records.get(record);
+      if (held !== undefined) {
+        return { nbytes: held.size, checksums: new Map(held.crc === 0 ? [] : [["CRC-32", held.crc.toString(16).padStart(8, "0")]]) };
+      }
+      const { nbytes, sha256 } = elsewhere?.get(record) ?? { nbytes: 0n, sha256: "" };
+      const digest = nbytes <= PIECE ? "SHA-256" : "SHA-256 of pieces";
+      return sha256 === "" ? null : { nbytes: Number(nbytes), checksums: new Map([[digest, sha256]]) };
+    };
   }
 
   /** Reads the bytes of the record that contains a payload. */

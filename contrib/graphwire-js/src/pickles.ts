@@ -4,7 +4,7 @@
  * The reader runs no code: it builds plain values and descriptions of tensors, and refuses every name that is not in its table.
  */
 
-import { openArchive } from "./archive.js";
+import { openArchive, type Archive } from "./archive.js";
 import { GraphwireError } from "./errors.js";
 import type { Limits } from "./limits.js";
 import { bufferSource } from "./source.js";
@@ -348,6 +348,7 @@ const OPCODES: ReadonlyMap<number, (reader: PickleReader) => void> = new Map<num
 /** A file of `torch.save`: its value, and the bytes of its storages by record. */
 export interface TorchSave {
   readonly value: PickleValue;
+  readonly records: Archive["records"];
   read(record: string): Promise<Uint8Array>;
 }
 
@@ -356,7 +357,7 @@ export async function readTorchSave(bytes: Uint8Array, limits: Limits): Promise<
   const archive = await openArchive(bufferSource(bytes), limits);
   const value = readPickle(await archive.read("data.pkl"), "");
   checkDepth(value, 0);
-  return { value, read: (record) => archive.read(record) };
+  return { value, records: archive.records, read: (record) => archive.read(record) };
 }
 
 function checkDepth(value: PickleValue, depth: number): void {

@@ -16,7 +16,7 @@ const MAX_DIMENSIONS = 64;
 const MAX_INDEX = 1n << 59n;
 const MAX_RECORD = 1n << 62n;
 const MAX_HEADER = 100_000_000;
-const PIECE = 1 << 24;
+export const PIECE = 1 << 24;
 const RESERVED = /^(con|prn|aux|nul|com[1-9]|lpt[1-9])$/;
 
 /** Throws unless a text is a plain location: names with `/` between them that no system takes for anything else. */

@@ -63,6 +63,8 @@ export interface Facts {
   readonly overlays: readonly Overlay[];
   /** By method, then by the name of the weight; null if nobody compared. */
   readonly weightChanges: ReadonlyMap<string, ReadonlyMap<string, WeightChange>> | null;
+  /** What was compared of weights, in words, by method. */
+  readonly compared: ReadonlyMap<string, string>;
 }
 
 /** An object of JSON. Keys are looked up in a map, so that no key is special. */
@@ -121,6 +123,7 @@ export function readFacts(json: string | null): Facts {
     files: facts.list("files").map((each) => fileFacts(new Bag(each))),
     overlays: facts.list("overlays").map((each) => overlayOf(new Bag(each))),
     weightChanges: facts.has("weight_changes") ? facts.bag("weight_changes").map((method) => method.map(weightChange)) : null,
+    compared: facts.bag("compared").texts(),
   };
 }
 

@@ -70,7 +70,9 @@ export interface Shown {
 
 export interface Browser {
   /** Opens a page that Python made, or the viewer without a program. */
-  open(path: string, options?: { readonly hash?: string; readonly width?: number; readonly height?: number; readonly dark?: boolean; readonly isFrame?: boolean }): Promise<Shown>;
+  open(path: string, options?: { readonly hash?: string; readonly width?: number; readonly height?: number; readonly dark?: boolean; readonly scale?: number; readonly isFrame?: boolean }): Promise<Shown>;
+  /** Opens an address, and waits until it is loaded. */
+  visit(url: string, width: number): Promise<Page>;
   close(): Promise<void>;
 }
 
@@ -79,8 +81,8 @@ export async function openBrowser(): Promise<Browser | null> {
   if (!existsSync(CHROMIUM)) return null;
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
   return {
-    open: async (path, { hash = "", width = 1280, height = 720, dark = false, isFrame = false } = {}) => {
-      const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
+    open: async (path, { hash = "", width = 1280, height = 720, dark = false, scale = 1, isFrame = false } = {}) => {
+      const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", deviceScaleFactor: scale });
       const messages: string[] = [];
       page.on("console", (message) => messages.push(message.text()));
       page.on("pageerror", (error) => messages.push(error.message));
@@ -96,6 +98,11 @@ export async function openBrowser(): Promise<Browser | null> {
       await page.waitForSelector("body[data-place]");
       if (path !== PAGE) await page.waitForSelector("body[data-state=shown]");
       return { page, messages };
+    },
+    visit: async (url, width) => {
+      const page = await browser.newPage({ viewport: { width, height: 720 } });
+      await page.goto(url);
+      return page;
     },
     close: () => browser.close(),
   };

@@ -46,7 +46,8 @@ def main(folder: Path) -> None:
     before, after = programs / "transformer.pt2", programs / "changed_transformer.pt2"
     (folder / "differences.json").write_text(json.dumps(_difference(before, after)))
     (folder / "notebook.html").write_text(f"<!doctype html>{graphwire.view(before)._repr_html_()}")
-    graphwire.view(before, after, weights=True, output=folder / "difference.html")
+    sides = shutil.copy(before, folder / "before.pt2"), shutil.copy(after, folder / "after.pt2")
+    graphwire.view(*sides, weights=True, output=folder / "difference.html")
     graphwire.view(
         before,
         overlay={"latency [ms]": LATENCIES},

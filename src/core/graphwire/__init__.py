@@ -151,4 +151,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Return the public names, and those of every module. What was imported on the way is no name to call."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

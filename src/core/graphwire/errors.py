@@ -14,6 +14,7 @@
     ├── FormatError                  bytes cannot be read, or a tree cannot be written, in a wire format
     │   └── UnknownFormatError       no installed plugin provides a wire format
     ├── ArchiveError                 a file is not an archive, or is damaged
+    │   ├── NotAnArchiveError        …or it is another kind of file, or empty
     │   ├── MissingRecordError       the archive lacks a record that the program needs
     │   └── ChecksumError            a record's bytes differ from those that were written
     ├── RemoteError                  a file at a URL cannot be read or written: the server, the network or a file system fails
@@ -39,7 +40,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 __all__ = [
     "ArchiveError",
@@ -53,6 +54,7 @@ __all__ = [
     "LimitError",
     "MissingPluginError",
     "MissingRecordError",
+    "NotAnArchiveError",
     "Obstacle",
     "PluginConflictError",
     "PluginError",
@@ -120,6 +122,13 @@ class GraphwireError(Exception):
         document."""
         self.format = ""
         """The wire format of that record."""
+        self.argument = ""
+        """The caller's argument that is wrong, such as `target`. The error then names no file: none has to do with it."""
+
+    def about(self, argument: str) -> Self:
+        """Set the caller's argument that is wrong, and return this error."""
+        self.argument = argument
+        return self
 
     def within(self, place: str) -> GraphwireError:
         """Prepend `place` to this error's place as the error propagates, and return the error."""
@@ -129,6 +138,8 @@ class GraphwireError(Exception):
 
     def of(self, file: str = "", record: str = "", format: str = "") -> GraphwireError:
         """Set the file, record and format of this error unless they are set already, and return the error."""
+        if self.argument:
+            return self
         if not self.file:
             self.file = file
             if self.place == file:
@@ -303,6 +314,10 @@ class _ProblemsError(GraphwireError):
         return "\n  ".join([super().__str__(), *map(str, self.problems)])
 
 
+UNRECOGNIZED = "unrecognized"
+"""The kind of the problem of a file that has nothing to verify: it is neither an archive nor a document of a known schema."""
+
+
 def problems_of(error: GraphwireError, kind: str) -> list[Problem]:
     """Return the problems that an error lists, or the error itself as a problem of a kind."""
     if isinstance(error, _ProblemsError) and error.problems:
@@ -367,6 +382,10 @@ class UnknownFormatError(FormatError):
 
 class ArchiveError(GraphwireError):
     """A file is not an archive, or is damaged."""
+
+
+class NotAnArchiveError(ArchiveError):
+    """A file is neither an archive nor a document: it is of another kind, or empty."""
 
 
 class MissingRecordError(ArchiveError):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 _CALL = "torch.randn(4, 16)"
+_TOKENS = "torch.randint(512, (2, 16))"
 _PROCESSES = {
     "a bare Python": "pass",
     "`import graphwire`": "import graphwire",
@@ -39,8 +40,12 @@ _PROCESSES = {
     "dynamic: and `.module()`, and call it": f"import graphwire, torch; graphwire.load({{dynamic!r}}).module()({_CALL})",
     "dynamic: the same with `torch.export.load`": "import torch; "
     f"torch.export.load({{torch_dynamic!r}}).module()({_CALL})",
+    "decoder: `graphwire.load`, `.module()`, and call it": "import graphwire, torch; "
+    f"graphwire.load({{decoder!r}}).module()({_TOKENS})",
+    "decoder: the same with `torch.export.load`": f"import torch; torch.export.load({{torch_decoder!r}}).module()({_TOKENS})",
 }
-"""What runs in the processes, by name. The files are of one small program, with static and with dynamic shapes."""
+"""What runs in the processes, by name. The files are of one small program, with static and with dynamic shapes, and of the
+decoder with 12 layers."""
 
 
 def measure(bench: Bench) -> Iterator[Row]:
@@ -68,12 +73,17 @@ def _run(code: str) -> None:
 def _files(folder: Path) -> dict[str, Path]:
     """The files, by name."""
     import torch
+    from cases import PROGRAMS
 
     import graphwire
 
+    programs = {
+        "static": _exported(None),
+        "dynamic": _exported(({0: torch.export.Dim.DYNAMIC},)),
+        "decoder": PROGRAMS["decoder-12-dynamic"](),
+    }
     files = {}
-    for kind, shapes in (("static", None), ("dynamic", ({0: torch.export.Dim.DYNAMIC},))):
-        program = _exported(shapes)
+    for kind, program in programs.items():
         files[kind] = folder / f"{kind}.pt2"
         files[f"torch_{kind}"] = folder / f"torch_{kind}.pt2"
         graphwire.save(program, files[kind])

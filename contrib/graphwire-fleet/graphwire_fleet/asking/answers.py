@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -40,7 +41,7 @@ class Answer:
     sql: str
     values: Mapping[str, Any]
     passed_on: bool = False
-    """Whether somebody has rows of it already, so that asking again would give them twice."""
+    """Whether it has rows, and somebody has some of them already, so that asking again would give them twice."""
 
     def rows(self) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
         """Run the query, and return its columns and its rows.
@@ -144,18 +145,21 @@ def answer(
     sql: str,
     give: Callable[[Answer], None],
     *,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | Callable[[Callable[[str], list[Any]]], Mapping[str, Any]] | None = None,
     works: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     locked: bool = True,
-) -> None:
-    """Ask catalogues, and pass the answer on. If a writer merges the parts meanwhile, they are asked again.
+) -> bool:
+    """Ask catalogues, pass the answer on, and return whether it has rows.
+
+    If a writer merges the parts meanwhile, they are asked again.
 
     Args:
         places: their folders, by the schema of their views.
         sql: the query.
         give: is called with the answer.
-        values: the values of `$…` in the query.
+        values: the values of `$…` in the query; or a function that returns them, called with another that returns the first
+            column of a query.
         works: what the files must have been read for.
         storage_options: what the file systems of URLs take.
         locked: whether SQL only reads the catalogues.
@@ -170,9 +174,10 @@ def answer(
             with opened(places, storage_options, locked=locked) as connection:
                 for schema, place in places.items():
                     _check_works(connection, schema, place, works)
-                asked = ask(connection, sql, values, locked=locked)
+                given = values(partial(_column, connection)) if callable(values) else values
+                asked = ask(connection, sql, given, locked=locked)
                 give(asked)
-                return
+                return asked.passed_on
         except GraphwireError as error:
             damage = _damage(error, places, storage_options)
             if damage is None:
@@ -180,6 +185,12 @@ def answer(
             if not left or not _is_gone(damage) or (asked is not None and asked.passed_on):
                 raise damage from error
             time.sleep(_WAIT)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _column(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Any]:
+    with _wrong_query():
+        return [row[0] for row in connection.execute(sql).fetchall()]
 
 
 def _damage(

@@ -46,13 +46,18 @@ def write_answer(answer: Answer, path: str) -> None:
     """Write the rows to a file `*.parquet`, `*.csv` or `*.json` (an object a line). It appears whole.
 
     Raises:
-        QueryError: the name ends otherwise, or columns have the same name.
+        QueryError: the name ends otherwise, the file would be one of a catalogue, or columns have the same name.
         ArchiveError: it cannot be written.
     """
     place = Path(path)
     form = place.suffix.removeprefix(".")
     if form not in ("parquet", *_FORMS):
         raise QueryError(f"{path!r:.200} names no format", remedy="Let it end with .parquet, .csv or .json")
+    folder = place.absolute().parent.resolve()
+    if any(
+        (each / ".lock").exists() and (each / "catalogue.json").exists() for each in (folder, folder.parent)
+    ):
+        raise QueryError("this folder has a catalogue", remedy="Name a file elsewhere").of(path)
     with whole_file(place) as stream:
         if form == "parquet":
             _write_parquet(answer, stream)
@@ -134,6 +139,7 @@ def _write_parquet(answer: Answer, stream: BinaryIO) -> None:
     with pq.ParquetWriter(stream, batches.schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
+            answer.passed_on = answer.passed_on or batch.num_rows > 0
 
 
 _FORMS: Final[dict[str, Callable[[Answer], Iterator[str]]]] = {"csv": _csv_lines, "json": _json_lines}

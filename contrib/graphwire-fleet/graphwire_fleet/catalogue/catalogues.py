@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphwire import errors
+from graphwire.cli.files import FAILED, FOUND, OK
 from graphwire_fleet.catalogue.folders import Folder, folder_at
 from graphwire_fleet.catalogue.part_writer import MEMORY, PartWriter
 from graphwire_fleet.catalogue.parts import READS_A_PART, check_place, check_schema, create
@@ -99,15 +101,15 @@ class Catalogue:
 
     def __init__(self, folder: Folder, work: Kept, known: sqlite3.Connection) -> None:
         self._parts = PartWriter(folder)
-        self.bad_unchanged = 0
-        """How many of the files that need not be read again have a failure or a problem."""
+        self.unchanged: Counter[int] = Counter()
+        """How many of the files that need not be read again failed, have problems, or are good, by exit code."""
         self._known = known
         self._find_known(folder, work)
 
     def _find_known(self, folder: Folder, work: Kept) -> None:
         """Fill the database with all files, and for those that need not be read again, their stamp."""
         self._known.execute(
-            "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, bad INTEGER, seen INTEGER DEFAULT 0)"
+            "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, code INTEGER, seen INTEGER DEFAULT 0)"
             " WITHOUT ROWID"
         )
         with connect(MEMORY) as connection, reading_parts(folder):
@@ -117,14 +119,15 @@ class Catalogue:
                 SELECT file, max(stamp) FILTER (
                     WHERE work = ? AND settings = ? AND readers = ?::VARCHAR[]
                     AND (failure_kind IS NULL OR failure_kind IN ({", ".join("?" * len(_FINAL))}))
-                ), max(failure_kind IS NOT NULL OR problems > 0) FILTER (WHERE work = ?)
+                ), max(CASE WHEN failure_kind IS NOT NULL THEN {FAILED} WHEN problems > 0 THEN {FOUND} ELSE {OK} END)
+                    FILTER (WHERE work = ?)
                 FROM {FILES} GROUP BY file ORDER BY file
                 """,
                 [work.name, work.settings, list(work.readers), *_FINAL, work.name],
             )
             self._known.execute("BEGIN")
             while chunk := rows.fetchmany(_AT_ONCE):
-                self._known.executemany("INSERT INTO known (file, stamp, bad) VALUES (?, ?, ?)", chunk)
+                self._known.executemany("INSERT INTO known (file, stamp, code) VALUES (?, ?, ?)", chunk)
             self._known.execute("COMMIT")
 
     def still_to_do(self, files: Sequence[File]) -> Sequence[File]:
@@ -133,12 +136,12 @@ class Catalogue:
         self._known.execute("BEGIN")
         for each in files:
             row = self._known.execute(
-                "UPDATE known SET seen = 1 WHERE file = ? RETURNING stamp, bad", [each.name]
+                "UPDATE known SET seen = 1 WHERE file = ? RETURNING stamp, code", [each.name]
             ).fetchone()
             if row is None or row[0] != each.stamp:
                 found.append(each)
             else:
-                self.bad_unchanged += bool(row[1])
+                self.unchanged[row[1]] += 1
         self._known.execute("COMMIT")
         return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.remote import RemoteFile, located
+from graphwire.wire.remote import RemoteFile, RemoteWrite, located
 from graphwire_fleet.whole_files import remove_unfinished, whole_file
 
 __all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_at"]
@@ -143,6 +143,7 @@ class RemoteFolder:
 
     def __init__(self, place: RemoteFile) -> None:
         self.name = place.url
+        self._place = place
         self.file_system = place.fs
         self._root = place.path.rstrip("/")
 
@@ -151,10 +152,11 @@ class RemoteFolder:
         folder = f"{self._root}/{below}"
         self.file_system.invalidate_cache(folder)
         try:
-            found = self.file_system.ls(folder, detail=False)
+            found = self._place.ask("list the folder", "ls", folder, detail=False)
         except FileNotFoundError:
             return []
-        return sorted(name for each in found if (name := each.rstrip("/").rpartition("/")[2]))
+        names = (each.rstrip("/").rpartition("/")[2] for each in found)
+        return sorted(name for name in names if name and not name.startswith("."))
 
     def path(self, name: str) -> str:
         """Return the URL of a file, as DuckDB takes it."""
@@ -163,30 +165,23 @@ class RemoteFolder:
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if there is none."""
         try:
-            return bytes(self.file_system.cat_file(f"{self._root}/{name}"))
+            return bytes(self._place.ask("read the file", "cat_file", f"{self._root}/{name}"))
         except FileNotFoundError:
             return None
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
         """Upload a file; stores have it when the upload ends."""
-        path = f"{self._root}/{name}"
+        file = self._place._replace(path=f"{self._root}/{name}", url=f"{self.name.rstrip('/')}/{name}")
         with suppress(Exception):  # object stores have no folders
-            self.file_system.makedirs(path.rpartition("/")[0], exist_ok=True)
-        stream = self.file_system.open(path, "wb")
-        try:
+            self.file_system.makedirs(file.path.rpartition("/")[0], exist_ok=True)
+        with RemoteWrite(file) as stream:
             yield stream
-        except BaseException:
-            with suppress(Exception):
-                stream.discard()
-            stream.closed = True  # otherwise the garbage collector would end the upload
-            raise
-        stream.close()
 
     def remove(self, name: str) -> None:
         """Remove a file."""
         with suppress(FileNotFoundError):
-            self.file_system.rm_file(f"{self._root}/{name}")
+            self._place.ask("remove the file", "rm_file", f"{self._root}/{name}")
 
     def remove_unfinished(self, below: str, name: str) -> None:
         """Do nothing: what is not whole is not there."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphwire.cli.files import OK, add_storage_options
+from graphwire.cli.files import FOUND, OK, add_storage_options
 from graphwire.cli.terminal import Output, Section
 from graphwire_fleet.questions import Question
 
@@ -76,9 +76,8 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def _query(arguments: argparse.Namespace, output: Output) -> int:
-    return _answer(
-        {"main": arguments.catalogue}, arguments.sql, arguments, output, locked=not arguments.unlocked
-    )
+    _answer({"main": arguments.catalogue}, arguments.sql, arguments, output, locked=not arguments.unlocked)
+    return OK
 
 
 def _ask(arguments: argparse.Namespace, output: Output) -> int:
@@ -87,16 +86,24 @@ def _ask(arguments: argparse.Namespace, output: Output) -> int:
         for line in textwrap.dedent(question.sql).strip().splitlines():
             output.line(line)
         return OK
-    values: dict[str, Any] = {}
-    for index, each in enumerate(question.parameters):
-        values |= each.values(getattr(arguments, f"value_{index}"))
+
+    def values(names_of: Callable[[str], Sequence[str]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for index, each in enumerate(question.parameters):
+            found |= each.values(
+                getattr(arguments, f"value_{index}"), names_of(each.names) if each.names else ()
+            )
+        return found
+
     places: Mapping[str, str] = {schema: getattr(arguments, schema) for schema in question.catalogues}
-    return _answer(places, question.sql, arguments, output, values=values, works=question.works)
+    has_rows = _answer(places, question.sql, arguments, output, values=values, works=question.works)
+    return FOUND if has_rows and question.finds else OK
 
 
 def _answer(
     places: Mapping[str, str], sql: str, arguments: argparse.Namespace, output: Output, **how: Any
-) -> int:
+) -> bool:
+    """Print or write the answer, and return whether it has rows."""
     from graphwire_fleet.asking import answer, print_answer, write_answer
 
     def give(found: Any) -> None:
@@ -105,8 +112,7 @@ def _answer(
         else:
             print_answer(found, output, arguments.form)
 
-    answer(places, sql, give, storage_options=arguments.storage_options, **how)
-    return OK
+    return answer(places, sql, give, storage_options=arguments.storage_options, **how)
 
 
 def _compact(arguments: argparse.Namespace, output: Output) -> int:

@@ -67,11 +67,12 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             if gone:
                 output.remark(f"{gone:,} files are gone, and left the catalogue")
         catalogue.tidy()
-        bad = catalogue.bad_unchanged
-    if bad:
-        output.remark(f"{bad:,} of those that are unchanged failed before, or have problems")
-    code = max(summary.report(output), FOUND if bad else OK)
-    if code == FOUND:
+        unchanged = catalogue.unchanged
+    for code, words in ((FAILED, "failed before"), (FOUND, "have problems")):
+        if unchanged[code]:
+            output.remark(f"{unchanged[code]:,} of those that are unchanged {words}")
+    code = max(summary.report(output), *unchanged, OK)
+    if code != OK:
         output.remark(f"to list them: graphwire fleet failures {arguments.output}")
     return max(code, FAILED if files.problems else OK)
 
@@ -84,7 +85,11 @@ def _existence(storage_options: Mapping[str, Any] | None) -> Callable[[str], boo
     def exists(name: str) -> bool:
         place = located(name, storage_options)
         if isinstance(place, RemoteFile):
-            return bool(place.fs.exists(place.path))
+            try:
+                place.ask("find the file", "info", place.path)
+            except FileNotFoundError:
+                return False
+            return True
         return has_local_file(str(place))
 
     return exists

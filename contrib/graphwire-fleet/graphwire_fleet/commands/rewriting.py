@@ -12,9 +12,12 @@ from typing import Any
 
 from graphwire.cli.files import FAILED, FOUND, OK, add_opset, add_storage_options, open_options
 from graphwire.cli.terminal import Output
+from graphwire.errors import OpsetError
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
 
 __all__ = ["add_convert", "add_undo", "add_upgrade"]
+
+_IMPOSSIBLE = OpsetError.__name__
 
 
 def add_convert(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +91,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire_fleet.engine import run
     from graphwire_fleet.rewriting import REWRITINGS, Journal, Reported, check_destinations, check_torch
 
+    _check_words(arguments)
     if arguments.check:
         check_torch()
     folder = None if arguments.dry_run else Path(arguments.journal or _new_name()).absolute()
@@ -114,8 +118,28 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     _print_counts(reported.actions, reported.checks, output)
     if folder is not None and reported.actions["written"]:
         output.remark(f"to undo it: graphwire fleet undo {folder}")
-    failed = summary.counts.failures or files.problems
-    return FAILED if failed else OK
+    failures = summary.counts.failures
+    # A dry run asks whether files can be upgraded: those that cannot are what it finds.
+    impossible = failures.pop(_IMPOSSIBLE, 0) if arguments.dry_run else 0
+    return FAILED if failures or files.problems else FOUND if impossible else OK
+
+
+def _check_words(arguments: argparse.Namespace) -> None:
+    """Check the words that mean the same for each file, so that a mistyped one is a single error."""
+    from pathlib import Path
+
+    from graphwire.errors import ArchiveError
+    from graphwire.evolve.targets import target_named
+    from graphwire.hooks import default_registry
+
+    if arguments.format is not None:
+        default_registry().wire_format(arguments.format)
+    if getattr(arguments, "target", None) is not None:
+        target_named(arguments.target)
+    if arguments.output is not None and Path(arguments.output).is_file():
+        raise ArchiveError(
+            "this is a file", remedy="Name a folder, which gets each new file under its own path"
+        ).of(arguments.output)
 
 
 def _new_name() -> str:
@@ -169,4 +193,4 @@ def _undo(arguments: argparse.Namespace, output: Output) -> int:
     _print_counts(outcomes, Counter(), output)
     if not outcomes:
         output.remark("nothing was rewritten, so there is nothing to undo")
-    return FOUND if outcomes["refused"] else OK
+    return FAILED if outcomes["refused"] else OK

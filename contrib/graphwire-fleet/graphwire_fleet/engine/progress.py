@@ -1,4 +1,4 @@
-"""Shows how far a run is: a line on the terminal, or one a minute elsewhere."""
+"""Shows how far a run is: a line on the terminal, and nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphwire_fleet.work import File
 __all__ = ["CLEAR", "Progress"]
 
 CLEAR = "\r\x1b[K"
-_TERMINAL_SECONDS, _LINE_SECONDS = 0.5, 60.0
+_SECONDS = 0.5
 _DELAY = 1.0
 _OVERHEAD = 1 << 18
 """The work that a file is beside its bytes, in bytes."""
@@ -26,7 +26,7 @@ class Progress:
     Args:
         doing: what is done.
         output: where it is shown.
-        counted: lists all files, to count them; it is called in a thread.
+        counted: lists all files, to count them; it is called in a thread, if anything is shown.
     """
 
     def __init__(self, doing: str, output: Output, counted: Callable[[], Iterator[File]]) -> None:
@@ -34,8 +34,8 @@ class Progress:
         self._output = output
         self._counted = counted
         self._begin = time.monotonic()
-        self._is_terminal = output.stderr.isatty()
-        self._next = self._begin + (_DELAY if self._is_terminal else _LINE_SECONDS)
+        self._is_shown = output.stderr.isatty() and not output.quiet
+        self._next = self._begin + _DELAY
         self._done = Counts()
         self._unchanged = 0
         self._work = 0
@@ -43,7 +43,8 @@ class Progress:
         self._is_ended = False
         self.counting = threading.Thread(target=self._count, daemon=True)
         """Counts the files."""
-        self.counting.start()
+        if self._is_shown:
+            self.counting.start()
 
     def skip(self, files: int, nbytes: int) -> None:
         """Add files that need not be read."""
@@ -58,16 +59,12 @@ class Progress:
     def show(self) -> None:
         """Show it, if it is time."""
         now = time.monotonic()
-        if now < self._next or self._output.quiet:
+        if now < self._next or not self._is_shown:
             return
-        self._next = now + (_TERMINAL_SECONDS if self._is_terminal else _LINE_SECONDS)
-        text = self.text(now - self._begin)
-        if self._is_terminal:
-            width = shutil.get_terminal_size().columns
-            self._output.stderr.write(CLEAR + text[: width - 1])
-            self._output.stderr.flush()
-        else:
-            self._output.remark(text)
+        self._next = now + _SECONDS
+        width = shutil.get_terminal_size().columns
+        self._output.stderr.write(CLEAR + self.text(now - self._begin)[: width - 1])
+        self._output.stderr.flush()
 
     def text(self, seconds: float) -> str:
         """Return one line of text: how many files, at which rate, and for how long."""
@@ -91,7 +88,7 @@ class Progress:
     def end(self) -> None:
         """Remove the line from the terminal."""
         self._is_ended = True
-        if self._is_terminal and not self._output.quiet:
+        if self._is_shown:
             self._output.stderr.write(CLEAR)
             self._output.stderr.flush()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,8 @@ _LOCAL = "local"
 _RETRIES = 3
 """How often a batch is tried again whose machine is lost."""
 _STORE_BYTES = 1 << 28
+_CONNECT_SECONDS = 10.0
+_START = "Start one with `ray start --head`, or pass --ray local"
 
 
 class Runner:
@@ -93,8 +97,10 @@ def _connected(address: str, count: int | None) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise FleetError("ray is not installed", remedy="Install graphwire-fleet[ray]") from error
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        remedy = "Run in a checkout of graphwire: pip install './contrib/graphwire-fleet[ray]'"
+        raise FleetError("ray is not installed", remedy=remedy) from error
+    # Its errors are raised, too; what it logs is in its own folder.
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address == _LOCAL:
         cpus = count or cpu_count()
         options |= {
@@ -104,10 +110,21 @@ def _connected(address: str, count: int | None) -> Any:
             "object_store_memory": _STORE_BYTES,
         }
     else:
+        _check_reachable(address)
         options["address"] = address
     try:
         ray.init(**options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        remedy = "Start one with `ray start --head`, or pass --ray local"
-        raise FleetError(f"no cluster of Ray at {address}: {exception_text(error)}", remedy=remedy) from error
+        raise FleetError(f"no cluster of Ray at {address}: {exception_text(error)}", remedy=_START) from error
     return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Check that something listens at `host:port`. Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise FleetError(f"no cluster of Ray at {address}: {exception_text(error)}", remedy=_START) from error

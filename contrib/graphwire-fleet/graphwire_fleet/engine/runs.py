@@ -6,17 +6,18 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from secrets import token_hex
 from typing import Protocol
 
-from graphwire.cli.files import FOUND, OK
+from graphwire.cli.files import FAILED, FOUND, OK
 from graphwire.cli.terminal import Output, size_text
 from graphwire_fleet.engine.batches import Counts, Done, cut, tapered
 from graphwire_fleet.engine.pool import Pool, Workers
 from graphwire_fleet.engine.progress import Progress
+from graphwire_fleet.engine.quiet import quiet
 from graphwire_fleet.work import Consumer, File, Work
 
 __all__ = ["Files", "Summary", "run"]
@@ -54,7 +55,7 @@ class Summary:
     seconds: float = 0.0
 
     def report(self, output: Output) -> int:
-        """Print the counts, and return the exit code: `FOUND` if a file failed, or has a problem."""
+        """Print the counts, and return the exit code: `FAILED` if a file failed, or else `FOUND` if one has a problem."""
         read = self.counts
         parts = [f"{read.files:,} files read in {self.seconds:,.1f} s"]
         if read.files:
@@ -65,7 +66,7 @@ class Summary:
             output.remark(f"{count:,} failed: {kind}")
         if read.rows["problems"]:
             output.remark(f"{read.rows['problems']:,} problems found")
-        return FOUND if read.failures or read.rows["problems"] else OK
+        return FAILED if read.failures else FOUND if read.rows["problems"] else OK
 
 
 def run(
@@ -100,7 +101,7 @@ def run(
     Raises:
         FleetError: the workers do not start, or the cluster is not there.
     """
-    with _ended_as_interrupted():
+    with _ended_as_interrupted(), quiet(output) if ray else nullcontext():
         return _run(
             files,
             work,

@@ -9,12 +9,11 @@ from typing import Any
 from graphwire.errors import GraphwireError
 from graphwire.schema import Graph, Node, Program, SymInt, named_subgraphs_in, names_in
 from graphwire.schema.texts import format_infix, parse_expression
+from graphwire_fleet.operator_names import split_target
 from graphwire_fleet.reading.arguments import arguments_of
 from graphwire_fleet.work import Row
 
-__all__ = ["node_rows", "split_target"]
-
-_TORCH_OPS = "torch.ops."
+__all__ = ["node_rows"]
 
 
 def node_rows(program: Program) -> Iterator[Row]:
@@ -41,14 +40,6 @@ def node_rows(program: Program) -> Iterator[Row]:
                 "module": module,
                 "module_type": module_type,
             }
-
-
-def split_target(target: str) -> tuple[str, str]:
-    """Return the operator and the overload of a serialized name: `aten.add` and `Tensor` of `torch.ops.aten.add.Tensor`."""
-    parts = target.removeprefix(_TORCH_OPS).split(".")
-    if target.startswith(_TORCH_OPS) and len(parts) == 3:
-        return ".".join(parts[:2]), parts[2]
-    return ".".join(parts), ""
 
 
 def _first_result(node: Node) -> str:

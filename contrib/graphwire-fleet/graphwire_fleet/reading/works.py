@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import graphwire
-from graphwire.errors import GraphwireError, TargetError, exception_text
+from graphwire.errors import UNRECOGNIZED, GraphwireError, NotAnArchiveError, TargetError, exception_text
 from graphwire_fleet.reading.node_rows import node_rows
 from graphwire_fleet.reading.program_rows import content_hash, program_row, weight_rows
 from graphwire_fleet.reading.readers import readers
@@ -150,6 +150,8 @@ class Verifying(Reading):
     def tables(self, file: File) -> dict[str, list[Row]]:
         """Return the rows of `problems`."""
         problems = graphwire.verify(file.source, **self.options)
+        if unknown := [each.message for each in problems if each.kind == UNRECOGNIZED]:
+            raise NotAnArchiveError(unknown[0], remedy="Name files that graphwire.save or torch.export.save wrote")
         own: Row = {"problems": len(problems), "sha256": self._digest(file) if self.sha256 else None}
         return {"problems": [each._asdict() for each in problems], FILES: [own]}
 
@@ -165,7 +167,9 @@ def _opened(source: str, options: Any) -> Any:
     from graphwire.wire.remote import RemoteFile, located
 
     place = located(source, options)
-    return place.fs.open(place.path, "rb") if isinstance(place, RemoteFile) else Path(place).open("rb")
+    if isinstance(place, RemoteFile):
+        return place.ask("open the file", "open", place.path, "rb")
+    return Path(place).open("rb")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
-from graphwire.errors import ArchiveError, RemoteError
+from graphwire.errors import ArchiveError
 from graphwire.wire.remote import RemoteFile, RemoteWrite, located
 
 __all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "digest_of", "place_at"]
@@ -244,7 +244,7 @@ class RemotePlace:
         """Return the digest and the size: the file is downloaded."""
         self._place.fs.invalidate_cache(self._place.path)
         try:
-            with self._place.fs.open(self._place.path, "rb") as stream:
+            with self._place.ask("open the file", "open", self._place.path, "rb") as stream:
                 return _facts(stream)
         except FileNotFoundError:
             return None
@@ -253,7 +253,7 @@ class RemotePlace:
         """Return what the store tells of the file."""
         self._place.fs.invalidate_cache(self._place.path)
         try:
-            return self._place.fs.ukey(self._place.path)
+            return self._place.ask("look at the file", "ukey", self._place.path)
         except FileNotFoundError:
             return None
 
@@ -264,7 +264,7 @@ class RemotePlace:
     def keep(self, kept: Path) -> bool:
         """Download the file into the journal."""
         try:
-            self._place.fs.get_file(self._place.path, str(kept))
+            self._place.ask("download the file", "get_file", self._place.path, str(kept))
         except FileNotFoundError:
             kept.unlink(missing_ok=True)
             return False
@@ -287,9 +287,5 @@ class RemotePlace:
 
     def remove(self) -> None:
         """Remove the file."""
-        try:
-            self._place.fs.rm_file(self._place.path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise RemoteError(f"the file cannot be removed: {error}").of(self.name) from error
+        with suppress(FileNotFoundError):
+            self._place.ask("remove the file", "rm_file", self._place.path)

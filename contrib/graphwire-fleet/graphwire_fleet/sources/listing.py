@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.wire.remote import RemoteFile, located, shown_url, url_of
 from graphwire_fleet.sources.patterns import EVERYTHING, Pattern, State, split
 from graphwire_fleet.sources.trees import (
@@ -85,16 +85,22 @@ def files_of(
         shown = shown_url(word) if url_of(word) else word
         try:
             found = source.meaning(word)
-        except Exception as error:  # noqa: BLE001 - clients of stores have errors of their own
+        except (GraphwireError, OSError) as error:
             on_problem(error, shown)
             continue
         count = 0
-        files = [found.file] if isinstance(found, _Single) else _walked(found, shown, on_problem)
+        problems: list[str] = []
+
+        def report(error: Exception, name: str, problems: list[str] = problems) -> None:
+            problems.append(name)
+            on_problem(error, name)
+
+        files = [found.file] if isinstance(found, _Single) else _walked(found, shown, report)
         for file in files:
             count += 1
             if not any(each.has(file) for each in before):
                 yield file
-        if not count:
+        if not count and not problems:  # What cannot be listed may well have files.
             on_problem(_nothing(found).of(shown), shown)
         before.append(found)
 
@@ -146,12 +152,12 @@ class _Source(NamedTuple):
         place = located(url, self.storage_options)
         if not isinstance(place, RemoteFile):
             return None
-        tree = RemoteTree(place.fs, place.path, url, asks=self.asks)
+        tree = RemoteTree(place, url, asks=self.asks)
         if is_pattern:
             return _Below(tree, Pattern(segments))
         if is_http and word.endswith(SEPARATOR):
             return _Below(tree, EVERYTHING)
-        info = place.fs.info(place.path)
+        info = place.ask("find the file", "info", place.path)
         if info["type"] == "directory":
             return _Below(tree, EVERYTHING)
         return _Single(remote_file(word, place.name, info))
@@ -168,7 +174,7 @@ def _walked(
     tree, pattern = found
     try:
         entries = tree.entries(below)
-    except Exception as error:  # noqa: BLE001 - clients of stores have errors of their own
+    except (GraphwireError, OSError) as error:
         if below or not isinstance(error, FileNotFoundError):
             on_problem(error, f"{shown}: {below}" if below else shown)
         return

@@ -12,7 +12,8 @@ from secrets import token_hex
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
-from graphwire.wire.remote import protocols_of, shown_url
+from graphwire.errors import GraphwireError
+from graphwire.wire.remote import RemoteFile, protocols_of, shown_url
 from graphwire_fleet.work import File
 
 __all__ = [
@@ -148,32 +149,31 @@ class RemoteTree:
     """A folder in a file system of fsspec.
 
     Args:
-        fs: the file system.
-        path: the path of the folder in it.
+        place: the folder.
         url: the URL of the folder, as the caller gives it.
         asks: whether the store is asked for the size and stamp of a file, if its listing lacks them.
     """
 
-    def __init__(self, fs: Any, path: str, url: str, *, asks: bool) -> None:
+    def __init__(self, place: RemoteFile, url: str, *, asks: bool) -> None:
         self._asks = asks
-        self._fs = fs
-        self._path = path.rstrip(SEPARATOR)
+        self._place = place
+        self._path = place.path.rstrip(SEPARATOR)
         self._url = url.rstrip(SEPARATOR)
-        self._is_http = "http" in protocols_of(fs)
+        self._is_http = "http" in protocols_of(place.fs)
 
     def entries(self, below: str) -> list[Entry]:
         path = f"{self._path}/{below}" if below else self._path
         if self._is_http:
             path += SEPARATOR
         found = {}
-        for info in self._fs.ls(path, detail=True):
+        for info in self._place.ask("list the folder", "ls", path, detail=True):
             inside = str(info["name"]).rstrip(SEPARATOR).removeprefix(path.rstrip(SEPARATOR) + SEPARATOR)
             # An HTTP server's page of a folder may link to itself, sorted otherwise.
             if inside and SEPARATOR not in inside and not (self._is_http and "?" in inside):
                 plain = unquote(inside) if self._is_http else inside
                 found[inside] = Entry(inside, plain, info["type"] == "directory", facts=info)
         # What is listed once is not kept.
-        self._fs.invalidate_cache(path)
+        self._place.fs.invalidate_cache(path)
         return sorted(found.values(), key=lambda entry: entry.plain)
 
     def files(self, found: list[tuple[str, Entry]]) -> Iterator[File]:
@@ -192,8 +192,8 @@ class RemoteTree:
 
     def _asked(self, below: str, entry: Entry) -> File:
         try:
-            return self._file(below, self._fs.info(f"{self._path}/{below}"))
-        except OSError:
+            return self._file(below, self._place.ask("find the file", "info", f"{self._path}/{below}"))
+        except (GraphwireError, OSError):
             return self._file(below, entry.facts)
 
     def _file(self, below: str, info: Mapping[str, Any]) -> File:

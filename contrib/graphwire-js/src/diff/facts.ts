@@ -217,7 +217,7 @@ export const SECTIONS: readonly (readonly [name: string, entries: Section])[] = 
 
 // ------------------------------------------------------------------------------------------------------------ payloads
 
-function integerOf(value: SymInt | undefined): bigint {
+export function integerOf(value: SymInt | undefined): bigint {
   return value?.arm === "as_int" ? value.value : 0n;
 }
 

@@ -9,12 +9,13 @@ import { compareBytes, contentBytes, type Content, type ContentDict } from "../c
 import { arrangementOf, hashOf, programContent, type Arrangement } from "../canonical/program.js";
 import type { GraphwireFile, PayloadTable } from "../files.js";
 import { namesIn } from "../programs.js";
-import type { Program } from "../schema.js";
+import type { PayloadMeta, Program } from "../schema.js";
 import { compareText, targetOf } from "../summary.js";
 import { Labels, userInputs, valueName } from "../labels.js";
 import { encodedEntries, payloadFacts, SECTIONS, type Entries } from "./facts.js";
 import { diffGraphs, factDetails, type Detail, type Names, type NodeChange, type OnMatch, type Side } from "./nodes.js";
 import { compactJson } from "./plain.js";
+import { comparePayloads, withUnread, type Compared, type HeldPayloads, type RecordFacts } from "./weights.js";
 
 /** The largest number of differing places in the contents to list if no other change explains the difference. */
 const MAX_OTHERS = 50;
@@ -40,12 +41,16 @@ export interface Diff {
   readonly changes: readonly Change[];
   /** The changed nodes in the order of B; removed nodes at their former position. */
   readonly nodes: readonly NodeChange[];
+  /** What was compared of the weights and constants that both have, by section (`weight`, `constant`). */
+  readonly compared?: ReadonlyMap<string, Compared>;
 }
 
 /** The tables of a program's payloads, whose metadata a diff compares. */
 export interface PayloadTables {
   readonly weights: PayloadTable;
   readonly constants: PayloadTable;
+  /** What the file says about the record of a payload; absent if checksums are not compared. */
+  readonly facts?: (kind: "weights" | "constants", payload: PayloadMeta) => RecordFacts | null;
 }
 
 /**
@@ -60,6 +65,7 @@ export function diffPrograms(a: Program, b: Program, payloads?: readonly [Payloa
   const [bytesA, bytesB] = contents.map(contentBytes) as [Uint8Array, Uint8Array];
   const equal = compareBytes(bytesA, bytesB) === 0;
   const changes: Change[] = [];
+  const compared = new Map<string, Compared>();
   let nodes: readonly NodeChange[] = [];
   if (equal) {
     if (onMatch !== undefined) programChanges(forms, onMatch);
@@ -73,8 +79,13 @@ export function diffPrograms(a: Program, b: Program, payloads?: readonly [Payloa
   }
   if (payloads !== undefined) {
     const [tablesA, tablesB] = payloads;
-    changes.push(...entryChanges("weight", payloadEntries(tablesA.weights), payloadEntries(tablesB.weights)));
-    changes.push(...entryChanges("constant", payloadEntries(tablesA.constants), payloadEntries(tablesB.constants)));
+    for (const [section, kind] of [["weight", "weights"], ["constant", "constants"]] as const) {
+      const found = comparePayloads(heldIn(tablesA, kind, section, a), heldIn(tablesB, kind, section, b));
+      if (found.compared !== null && tablesA.facts !== undefined) compared.set(section, found.compared);
+      const entries = [payloadEntries(tablesA[kind]), payloadEntries(tablesB[kind])] as const;
+      for (const [name, texts] of found.texts) entries.forEach((each, side) => each.get(name)?.set("elements", texts[side as 0 | 1]));
+      changes.push(...entryChanges(section, ...entries));
+    }
   }
   return {
     same: equal && changes.length === 0,
@@ -84,7 +95,13 @@ export function diffPrograms(a: Program, b: Program, payloads?: readonly [Payloa
     nodes_b: b.graph_module.graph.nodes.length,
     changes,
     nodes,
+    ...(compared.size > 0 ? { compared } : {}),
   };
+}
+
+function heldIn(tables: PayloadTables, kind: "weights" | "constants", section: "weight" | "constant", program: Program): HeldPayloads {
+  const held = Array.from(tables[kind], ([name, meta]) => [name, { meta, stored: tables.facts?.(kind, meta) ?? null }] as const);
+  return withUnread(new Map(held), section, program);
 }
 
 /** The differences of the programs in two files, as `graphwire diff --json` prints them. */
@@ -103,13 +120,19 @@ export async function diffFiles(a: GraphwireFile, b: GraphwireFile): Promise<Fil
   const programs = new Map<string, Diff>();
   for (const name of common) {
     const other = alone ? (namesB[0] ?? name) : name;
-    const tables = a.archive === null || b.archive === null ? undefined : ([await a.payloads(name), await b.payloads(other)] as const);
+    const tables = [await tablesOf(a, name), await tablesOf(b, other)] as const;
     programs.set(name, diffPrograms(await a.program(name), await b.program(other), tables));
   }
   const removed = alone ? [] : namesA.filter((name) => !namesB.includes(name));
   const added = alone ? [] : namesB.filter((name) => !namesA.includes(name));
   const same = removed.length === 0 && added.length === 0 && [...programs.values()].every((each) => each.same);
   return { same, removed, added, programs };
+}
+
+async function tablesOf(file: GraphwireFile, name: string): Promise<PayloadTables> {
+  if (file.archive === null) return { weights: new Map(), constants: new Map(), facts: () => null };
+  const { weights, constants } = await file.payloads(name);
+  return { weights, constants, facts: await file.recordFacts(name) };
 }
 
 function programChanges([formA, formB]: readonly [Arrangement, Arrangement], onMatch?: OnMatch): { changes: Change[]; nodes: readonly NodeChange[] } {

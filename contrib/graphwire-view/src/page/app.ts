@@ -37,6 +37,7 @@ export class App implements Chooser {
   readonly before: Side | null;
   readonly difference: Difference | null;
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
+  readonly compared: string;
   readonly measures: readonly Measure[];
   readonly drawing: Drawing;
   private folding: Folding;
@@ -58,6 +59,7 @@ export class App implements Chooser {
     this.before = shown.before;
     this.difference = difference;
     this.weightChanges = shown.facts.weightChanges === null ? null : (shown.facts.weightChanges.get(side.name) ?? new Map<string, WeightChange>());
+    this.compared = shown.facts.compared.get(side.name) ?? "";
 
     this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
     this.folding = { open: firstOpen(side.items.root, difference?.tallies), weights: false };

@@ -11,8 +11,10 @@ export interface Context {
   /** In a difference: that of the first file. */
   readonly before: Side | null;
   readonly difference: Difference | null;
-  /** How much weights differ; null if nobody compared their elements. */
+  /** The weights that differ, and how much; null if nobody compared them. */
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
+  /** What was compared of weights, in words; empty if nobody says. */
+  readonly compared: string;
   /** The side that an item is of: in a difference, what was removed is of the first one. */
   sideOf(item: Item): Side;
   /** Shows an item in the drawing, and its details. */

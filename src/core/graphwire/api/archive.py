@@ -31,7 +31,7 @@ from graphwire.api.weights import (
 )
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
 from graphwire.evolve import targets
-from graphwire.evolve.documents import Version
+from graphwire.evolve.documents import Version, version_of
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.lazy import hashlib, later
 from graphwire.schema import Program
@@ -150,10 +150,25 @@ class Archive(Closing):
         return self._bare is not None
 
     @property
+    def is_recognized(self) -> bool:
+        """Whether the file is an archive, or a document that declares a schema. Other bytes may begin as a document does."""
+        try:
+            return self._bare is None or bool(list(map(version_of, map(self._package.tree_of, self.methods))))
+        except GraphwireError:
+            return False
+
+    @property
     @_bounded
     def layout(self) -> str:
         """The title of the archive layout, for display."""
         return BARE_DOCUMENT if self._bare is not None else self._package.layout.title
+
+    @_bounded
+    def weight_files(self) -> list[str]:
+        """Return the paths or URLs of the files that the file refers to. A folder stands for all that is below it."""
+        if self._bare is not None:
+            return bare_document.files_beside(self._bare.folder, map(self._package.tree_of, self.methods))
+        return list(self.weights.files())
 
     @property
     @_bounded

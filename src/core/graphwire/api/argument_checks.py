@@ -39,7 +39,7 @@ def check_choice(
         GraphwireError: of the class `error`; it is not.
     """
     if value not in choices:
-        raise error(f"{option}={value!r:.80} is not one of {', '.join(map(repr, choices))}")
+        raise error(f"{option}={value!r:.80} is not one of {', '.join(map(repr, choices))}").about(option)
 
 
 def check_strip(kinds: Any) -> frozenset[Strippable]:

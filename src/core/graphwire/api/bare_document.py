@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -138,6 +139,15 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | RemoteFile | Non
             records[WEIGHTS + name] = _CopiedBytes(data)
         payloads.weights[tensor.name] = PayloadMeta(name, tensor.kind == "parameter", False, meta)
     payloads.records = records
+
+
+def files_beside(folder: Path | RemoteFile | None, trees: Iterable[Tree]) -> list[str]:
+    """Return the paths or URLs of the files beside a document that its tensors are in."""
+    data = (tensor.data for tree in trees for tensor in embedded_tensors(tree))
+    names = [each.location for each in data if isinstance(each, ExternalBytes)]
+    if isinstance(folder, RemoteFile):
+        return [folder.beside(name).url for name in names]
+    return [] if folder is None else [os.fspath(folder / name) for name in names]
 
 
 def _external(

@@ -103,6 +103,9 @@ def diff(
 ) -> Diff:
     """Return the differences of two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
 
+    `Diff.compared` states what was compared of weights and constants: always their types, shapes and the checksums that both
+    files list, and with `weights` their elements.
+
     If a file has an older schema, such as one that was written for an older torch, what that schema cannot hold is no
     difference: it is in `Diff.not_held`.
 
@@ -110,7 +113,8 @@ def diff(
         a: a file, an open archive, schema records, or an `ExportedProgram`.
         b: the same, for the other program.
         method: the name of the program, for files with several. A file with one program is compared with that one.
-        weights: whether to compare the elements of weights and constants too, which reads all of them.
+        weights: whether to compare the elements of weights and constants too, which reads all of them, and tells how much each
+            one changed.
 
     Raises:
         GraphwireError: as `content_hash`.
@@ -123,9 +127,9 @@ def diff(
         open_program(b, method, options, checked=weights, only=True) as other,
     ):
         _check_named(method, one, other)
-        payloads = None
-        if weights or (one.payloads is not None and other.payloads is not None):
-            payloads = (_weights_of(one.payloads), _weights_of(other.payloads))
+        payloads = one.payloads, other.payloads
+        if weights:
+            payloads = _weights_of(one.payloads), _weights_of(other.payloads)
         found = diff_of(one.program, other.program, payloads, elements=weights)
         if found.same or one.version == other.version:
             return found

@@ -29,6 +29,7 @@ from graphwire.errors import (
     EncodeError,
     GraphwireError,
     Place,
+    RemoteError,
     exception_text,
     is_of_caller,
     locate,
@@ -267,6 +268,8 @@ def _as_graphwire_error(
     plugin = _plugin_in(frames, registry)
     if is_of_caller(error) and not (plugin and isinstance(error, MemoryError)):
         return None
+    if not plugin and any(name.partition(".")[0] == "fsspec" for name, _ in frames):
+        return RemoteError(f"the file system fails: {exception_text(error)}", remedy=_STORE)
     if isinstance(error, OSError) and not plugin:
         own = [name for name, _ in frames if name.startswith("graphwire.")]
         if own and own[-1].startswith(_FILES):
@@ -330,6 +333,7 @@ _TRUSTED = frozenset(
 )
 """Packages that cannot belong to an object that the caller put into a program."""
 _REPAIR_OBJECT = "Repair it, or remove the object that has it from the program"
+_STORE = "Look at the server, the network and storage_options="
 _DEPTH = "Nest less deeply, or raise the limit (sys.setrecursionlimit) if you trust the data"
 _REPAIR = "Repair, update or disable it: GRAPHWIRE_DISABLE_PLUGINS lists plugins to disable"
 

@@ -22,7 +22,15 @@ from graphwire.api.error_boundary import reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.weights import AS_SAVED, IN_FILE, Default, SaveWeights
-from graphwire.errors import EncodeError, GraphwireError, Problem, RemoteError, problems_of
+from graphwire.errors import (
+    UNRECOGNIZED,
+    EncodeError,
+    GraphwireError,
+    NotAnArchiveError,
+    Problem,
+    RemoteError,
+    problems_of,
+)
 from graphwire.evolve import opsets
 from graphwire.evolve import targets as evolve_targets
 from graphwire.evolve.documents import Version
@@ -313,7 +321,8 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
 
     Returns:
         The problems, each with its place; an empty list for an intact file. Of a program that is divided between ranks, the
-        weights of all ranks are read, or with `rank` those of one.
+        weights of all ranks are read, or with `rank` those of one. A file that is neither an archive nor a document of a known
+        schema has a problem of the kind "unrecognized", and there is nothing to verify in it.
 
     Raises:
         OSError: there is no such file, or it cannot be opened.
@@ -324,9 +333,11 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     except RemoteError:
         raise  # nothing is known of the file
     except GraphwireError as error:
-        return problems_of(error, "archive")
+        return problems_of(error, UNRECOGNIZED if isinstance(error, NotAnArchiveError) else "archive")
     with archive:
-        return archive.problems()
+        problems = archive.problems()
+        is_known = not problems or archive.is_recognized
+        return problems if is_known else [each._replace(kind=UNRECOGNIZED) for each in problems]
 
 
 def plugins() -> tuple[PluginInfo, ...]:

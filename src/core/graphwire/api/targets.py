@@ -72,7 +72,7 @@ def documents_for_target(
             name: (_narrowed(name, each[0], reader, found), each[1]) for name, each in programs.items()
         }
     if reader.layout is not None and format != "json":
-        raise EncodeError(f"{target} reads JSON, not {format}", remedy='Write it with format="json"')
+        raise EncodeError(f"{reader.name} reads JSON, not {format}", remedy='Write it with format="json"')
     documents, dropped = {}, []
     for name, (program, payloads) in programs.items():
         left_out: list[str] = []
@@ -96,16 +96,19 @@ def warn_of_dropped(dropped: Iterable[Omission]) -> None:
 
 
 def check_ranges(ranges: str, target: str | None) -> None:
-    """Check the option `ranges`: "exact", or "narrowed" with a target.
+    """Check the options `ranges`, "exact" or "narrowed" with a target, and `target`.
 
     Raises:
-        EncodeError: it is something else.
+        EncodeError: `ranges` is something else.
+        SchemaVersionError: there is no such target.
     """
     check_choice("ranges", ranges, ("exact", "narrowed"), EncodeError)
     if ranges == "narrowed" and target is None:
         raise EncodeError(
             "ranges are narrowed only for an older reader", remedy='Name it, such as target="torch-2.3"'
-        )
+        ).about("ranges")
+    if target is not None:
+        target_named(target)
 
 
 def _narrowed(name: str, program: Program, reader: Target, found: list[NarrowedRange]) -> Program:

@@ -2,7 +2,7 @@
 
 The command `graphwire` inspects, converts, compares and verifies files, and lists plugins, without torch.
 
-Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong; 130 interrupted.
+Exit codes: 0 all is good; 1 problems or differences found; 2 it could not be done; 130 interrupted.
 """
 
 from graphwire.cli.commands import main

@@ -21,11 +21,12 @@ from graphwire.lazy import difflib
 __all__ = ["main"]
 
 OK, FAILED, INTERRUPTED, BROKEN_PIPE = 0, 2, 130, 141
-"""Exit codes. A command that finds a problem or difference returns 1. The last two are the codes of a shell for SIGINT and
-SIGPIPE."""
+"""Exit codes. A command that finds a problem or difference returns 1; docs/command-line.md has a table of all commands. The last
+two are the codes of a shell for SIGINT and SIGPIPE."""
 
 _CODES = (
-    "Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong."
+    "Exit codes: 0 all is good; 1 problems or differences found; 2 it could not be done: a file cannot be read, or the arguments"
+    " are wrong."
 )
 
 
@@ -220,6 +221,8 @@ def _main(words: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warning_printer(output)
+            # torch tells so wherever NumPy is absent, which no command needs.
+            warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
             _load_plugins()
             code: int = arguments.run(arguments, output)
             sys.stdout.flush()

@@ -282,11 +282,12 @@ class Registry:
             raise UnknownFormatError(
                 f"a wire format is selected by its name, not by {name!r:.80}",
                 remedy=f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}",
-            )
+            ).about("format")
         try:
             return self.wire_formats[name]
         except KeyError:
-            raise self._unknown_format(f"no plugin provides the wire format {name!r}", name) from None
+            problem = f"no plugin provides the wire format {name!r}"
+            raise self._unknown_format(problem, name).about("format") from None
 
     def wire_format_of_suffix(self, suffix: str) -> WireFormat:
         """Return the wire format whose program members end with `suffix`, such as `.json`.

@@ -78,9 +78,9 @@ class WeightChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
     equal: bool
     max_abs: float | None = None
-    """The largest absolute difference; None if shapes differ, or a difference is not finite."""
+    """The largest absolute difference; None if elements were not read, or differ by no finite number."""
     cosine: float | None = None
-    """The cosine of the angle between both; None if one is zero."""
+    """The cosine of the angle between both; None in these cases, too, and if one is zero."""
 
 
 class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,5 +101,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     files: list[FileFacts]
     version: int = msgspec.field(default=1)
     weight_changes: dict[str, dict[str, WeightChange]] | None = None
-    """By program, and by the weight's name."""
+    """By program of the second file, and by the weight's name: those that are known to differ."""
+    compared: dict[str, str] = {}
+    """What was compared of weights and constants, in words, by program of the second file."""
     overlays: list[Overlay] = []

@@ -79,8 +79,9 @@ class Attempts(Bounds, frozen=True):
             try:
                 return call()
             except Exception as error:
-                if not left or not _may_pass(error):
-                    raise _final_error(error, url, what) from error
+                told = _told(error)
+                if not left or not _may_pass(told):
+                    raise _final_error(told, url, what) from error
             time.sleep(wait * uniform(0.5, 1.0))
             wait = min(2 * wait, self.longest_wait)
         raise AssertionError("there is at least one attempt")
@@ -88,6 +89,15 @@ class Attempts(Bounds, frozen=True):
 
 class ShortAnswerError(OSError):
     """A server gives fewer or other bytes than it was asked for."""
+
+
+def _told(error: Exception) -> Exception:
+    """Return the failure of a request that a client hides: HTTP's `info` says of each that there is no such file."""
+    cause = error.__cause__
+    if isinstance(error, FileNotFoundError) and isinstance(cause, Exception):
+        is_of_http = isinstance(cause, OSError) or type(cause).__module__.partition(".")[0] == "aiohttp"
+        return cause if is_of_http or _status_of(cause) is not None else error
+    return error
 
 
 def _may_pass(error: Exception) -> bool:

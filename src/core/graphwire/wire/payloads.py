@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -30,8 +31,9 @@ SAMPLE_INPUTS = "data/sample_inputs/"
 class Record(Protocol):
     """The little-endian bytes of one storage, in memory or in a file.
 
-    A record with a true attribute `lends` makes no copy: its views are memory that exists anyway. A record that can be read
-    without `view` is a `RangedRecord`.
+    A record with a true attribute `lends` makes no copy: its views are memory that exists anyway. An attribute `checksums`
+    has, by kind, those of its bytes that are known without reading it. A record that can be read without `view` is a
+    `RangedRecord`.
     """
 
     @property
@@ -168,8 +170,16 @@ class Payload(msgspec.Struct, frozen=True):
         return None if known is None else tuple(known)
 
 
-class Payloads(msgspec.Struct):
-    """The tensors and objects that a program refers to by name, in the order of the program's own dictionaries."""
+class _MappingStructMeta(msgspec.StructMeta, ABCMeta):
+    """Makes records that are mappings, too."""
+
+
+class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMeta):
+    """The tensors and objects that a program refers to by name, in the order of the program's own dictionaries.
+
+    It is a mapping from the qualified names of all weights, then of all constants, to each `Payload`. No elements are read
+    before they are asked for.
+    """
 
     weights: dict[str, PayloadMeta] = {}
     """Parameters and persistent buffers, by qualified name."""
@@ -195,7 +205,7 @@ class Payloads(msgspec.Struct):
         )
 
     def __getitem__(self, name: str) -> Payload:
-        """Return the weight or constant of a qualified name.
+        """Return the weight or constant of a qualified name; a weight if there are both.
 
         Raises:
             KeyError: there is none.
@@ -219,7 +229,11 @@ class Payloads(msgspec.Struct):
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all weights, then of all constants."""
         yield from self.weights
-        yield from self.constants
+        yield from (name for name in self.constants if name not in self.weights)
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return len(self.weights.keys() | self.constants.keys())
 
     @property
     def nbytes(self) -> int:

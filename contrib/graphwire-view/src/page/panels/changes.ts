@@ -63,9 +63,9 @@ function weights(context: Context, { diff }: Difference): HTMLElement | null {
   const different = [...(known ?? [])].filter(([, { equal }]) => equal === false);
   const parts: Child[] = [];
   if (structural.length > 0) parts.push(changeTable(structural));
-  if (known === null) parts.push(html("p", { class: "quiet" }, "graphwire compares the elements: make the page with graphwire view --weights A B."));
-  else if (different.length === 0) parts.push(html("p", {}, "The elements of all weights are equal."));
-  else {
+  if (known === null) parts.push(html("p", { class: "quiet" }, "Elements of weights are not compared: graphwire view --weights A B makes a page that does."));
+  if (context.compared !== "") parts.push(html("p", {}, `Compared: ${context.compared}.`));
+  if (different.length > 0) {
     const rows = [...different].sort(([, a], [, b]) => (b.maxAbs ?? 0) - (a.maxAbs ?? 0));
     parts.push(longTable(["Weight", "#Largest difference", "#Cosine"], rows, ([name, { maxAbs, cosine }]): Child[] => [name, maxAbs === null ? "" : numberText(maxAbs), cosine === null ? "" : numberText(cosine)], 50));
   }
@@ -104,7 +104,10 @@ export function differenceSentence(context: Context, { diff, tallies, items }: D
   const unequal = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false);
   const changed = new Set(unequal.map(([name]) => storages.get(name) ?? name)).size;
   const weightText = changed === 0 ? "" : `the elements of ${plural(changed, "weight")}`;
-  if (diff.same) return weightText === "" ? "The programs are the same: nothing changed." : `Nothing changed but ${weightText}.`;
+  if (diff.same) {
+    if (weightText !== "") return `Nothing changed but ${weightText}.`;
+    return `The programs have the same graph${context.compared === "" ? "; elements of weights are not compared" : `; ${context.compared}`}.`;
+  }
   const tally = tallies.get(items.root);
   const sections = new Map<string, number>();
   for (const { section: name } of diff.changes) sections.set(name, (sections.get(name) ?? 0) + 1);

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from graphwire.analysis.canonical.encoding import content_bytes
     from graphwire.analysis.canonical.graph_content import steps_of
     from graphwire.analysis.canonical.node_order import Step
-    from graphwire.analysis.canonical.payload_content import PayloadSet, payload_digests, payload_facts
+    from graphwire.analysis.canonical.payload_content import (
+        NamedPayload,
+        PayloadRecord,
+        PayloadSet,
+        is_empty,
+        named_payloads,
+        payload_digests,
+        payload_facts,
+    )
     from graphwire.analysis.canonical.symbol_names import parsed, renamed_expression
 else:
     __getattr__ = door(
@@ -32,7 +40,7 @@ else:
             ".encoding": "content_bytes",
             ".graph_content": "steps_of",
             ".node_order": "Step",
-            ".payload_content": "PayloadSet payload_digests payload_facts",
+            ".payload_content": "NamedPayload PayloadRecord PayloadSet is_empty named_payloads payload_digests payload_facts",
             ".symbol_names": "parsed renamed_expression",
         },
     )
@@ -40,6 +48,8 @@ else:
 __all__ = [
     "Arrangement",
     "Effect",
+    "NamedPayload",
+    "PayloadRecord",
     "PayloadSet",
     "References",
     "Step",
@@ -50,6 +60,8 @@ __all__ = [
     "content_bytes",
     "content_hash",
     "document_hash",
+    "is_empty",
+    "named_payloads",
     "parsed",
     "payload_digests",
     "payload_facts",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from graphwire.analysis.canonical.argument_forms import layout_content
 from graphwire.analysis.canonical.encoding import content_bytes
@@ -12,7 +12,9 @@ from graphwire.errors import MissingRecordError
 from graphwire.schema import ITEM_SIZES, PayloadMeta, TensorMeta
 
 
-class _Record(Protocol):
+class PayloadRecord(Protocol):
+    """The interface of records that this package uses."""
+
     @property
     def nbytes(self) -> int: ...
 
@@ -33,7 +35,12 @@ class PayloadSet(Protocol):
         ...
 
     @property
-    def records(self) -> Mapping[str, _Record]:
+    def unread(self) -> Mapping[str, str]:
+        """Why weights and constants are not read, by qualified name."""
+        ...
+
+    @property
+    def records(self) -> Mapping[str, PayloadRecord]:
         """By full record name."""
         ...
 
@@ -56,6 +63,28 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
     Raises:
         MissingRecordError: a payload has no record, or its record is too short.
     """
+    found = {}
+    for key, each in named_payloads(payloads).items():
+        digest = hashlib.sha256(content_bytes(_content(each.meta, each.sharing)))
+        if each.meta.placement is None:
+            for part in _parts(payloads, each.record, each.meta):
+                digest.update(part)
+        found[key] = digest.hexdigest()
+    return found
+
+
+class NamedPayload(NamedTuple):
+    """A weight or constant with the place of its elements."""
+
+    meta: PayloadMeta
+    record: str
+    """The full name of its record."""
+    sharing: list[str]
+    """The names of all that share its memory, sorted; empty if it has no memory."""
+
+
+def named_payloads(payloads: PayloadSet) -> dict[tuple[str, str], NamedPayload]:
+    """Return weights and constants by kind (`weight` or `constant`) and qualified name. Reads no elements."""
     named = [
         (kind, name, folder + meta.path_name, meta)
         for kind, folder, metas in (
@@ -68,16 +97,12 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
     for _, name, record, meta in named:
         sharing.setdefault(meta.shared or record, []).append(name)
     # torch writes one record for all weights without elements, even if they are different tensors.
-    elements = {meta.shared or record for *_, record, meta in named if not _is_empty(meta)}
+    elements = {meta.shared or record for *_, record, meta in named if not is_empty(meta)}
     found = {}
     for kind, name, record, meta in named:
         storage = meta.shared or record
         is_shared = meta.placement is None and storage in elements
-        digest = hashlib.sha256(content_bytes(_content(meta, sorted(sharing[storage]) if is_shared else [])))
-        if meta.placement is None:
-            for part in _parts(payloads, record, meta):
-                digest.update(part)
-        found[kind, name] = digest.hexdigest()
+        found[kind, name] = NamedPayload(meta, record, sorted(sharing[storage]) if is_shared else [])
     return found
 
 
@@ -102,7 +127,8 @@ def _content(meta: PayloadMeta, shared: list[str]) -> dict[str, Any]:
     return dict(sorted(content.items()))
 
 
-def _is_empty(meta: PayloadMeta) -> bool:
+def is_empty(meta: PayloadMeta) -> bool:
+    """Return whether a tensor has no elements."""
     return meta.tensor_meta is not None and any(size.as_int == 0 for size in meta.tensor_meta.sizes)
 
 
@@ -145,7 +171,7 @@ def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterato
     """Yield the bytes of a tensor's elements, the dimension with the greatest stride outermost. Yields the whole record if
     the payload is not a plain tensor, or if its element size is unknown."""
     tensor = meta.tensor_meta
-    if _is_empty(meta):
+    if is_empty(meta):
         return
     record = payloads.records.get(record_name)
     if record is None:

@@ -17,12 +17,11 @@ from graphwire.analysis.canonical import (
     PayloadSet,
     arrangement,
     document_hash,
-    payload_digests,
-    payload_facts,
     program_content,
 )
 from graphwire.analysis.diff.facts import SECTIONS, Entries, Labels, encoded_entries, user_inputs
 from graphwire.analysis.diff.nodes import Detail, NodeChange, Side, diff_graphs, fact_details
+from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.errors import escaped
 from graphwire.schema import Program, SignatureNames, names_in, value_name
 
@@ -57,6 +56,9 @@ class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
     """The differences outside of nodes: inputs, outputs, weights, ranges, versions."""
     nodes: list[NodeChange]
     """The changed nodes in the order of B; removed nodes at their former position."""
+    compared: dict[str, Compared] = {}
+    """What was compared of the weights and constants that both have, by section: `weight`, `constant`. Their types and shapes
+    always are, their elements if that was asked for, and otherwise the checksums that both files list."""
     not_held: list[Change] = []
     """What only one of them has since the older schema of the other's file cannot hold it; this is no difference."""
     holder: str = ""
@@ -65,8 +67,10 @@ class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
     def __repr__(self) -> str:
         if self.same:
             held = f" as far as {self.holder} holds it" if self.not_held else ""
-            return f"<Diff: the same{held}, {self.nodes_a} nodes, {self.hash_a}>"
-        return f"<Diff: {len(self.changes)} changes, {len(self.nodes)} changed nodes; str() lists them>"
+            what = f"the same{held}, {self.nodes_a} nodes, {self.hash_a}"
+        else:
+            what = f"{len(self.changes)} changes, {len(self.nodes)} changed nodes"
+        return f"<Diff: {what}; {escaped(compared_text(self.compared))}; str() lists all>"
 
     def _repr_html_(self) -> str:
         from graphwire.analysis.diff.text import details_text  # only notebooks need it
@@ -99,12 +103,16 @@ class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def diff(
-    a: Program, b: Program, payloads: tuple[PayloadSet, PayloadSet] | None = None, *, elements: bool = False
+    a: Program,
+    b: Program,
+    payloads: tuple[PayloadSet | None, PayloadSet | None] = (None, None),
+    *,
+    elements: bool = False,
 ) -> Diff:
     """Return the differences between two valid programs.
 
     Args:
-        payloads: the weights and constants of both, to compare their metadata, such as type and shape.
+        payloads: the weights and constants of both, to compare their types, shapes and known checksums; None for records alone.
         elements: also compare the elements of weights and constants. This reads all of them.
 
     Raises:
@@ -112,7 +120,7 @@ def diff(
         MissingRecordError: elements are compared, and a payload has no record, or its record is too short.
     """
     forms = arrangement(a), arrangement(b)
-    read_a, read_b = payloads if payloads is not None and elements else (None, None)
+    read_a, read_b = payloads if elements else (None, None)
     changes: list[Change] = []
     nodes: list[NodeChange] = []
     documents = [program_content(program, form) for program, form in zip((a, b), forms, strict=True)]
@@ -122,12 +130,11 @@ def diff(
             changes = list(_other_changes(*map(msgspec.msgpack.decode, documents)))[:MAX_OTHERS]
     else:
         changes += _encoded_changes(a, b, every=elements)
-    if payloads is not None:
-        held_a, held_b = (
-            _payload_entries(each, elements, program) for each, program in zip(payloads, (a, b), strict=True)
-        )
-        for kind, entries in held_a.items():
-            changes += _entry_changes(kind, entries, held_b[kind])
+    compared, facts = compare_payloads(
+        PayloadSide(a, payloads[0]), PayloadSide(b, payloads[1]), elements=elements
+    )
+    for section, (facts_a, facts_b) in facts.items():
+        changes += _entry_changes(section, facts_a, facts_b)
     return Diff(
         same=documents[0] == documents[1] and not changes,
         hash_a=document_hash(documents[0], a, read_a),
@@ -136,6 +143,7 @@ def diff(
         nodes_b=len(b.graph_module.graph.nodes),
         changes=changes,
         nodes=nodes,
+        compared=compared,
     )
 
 
@@ -227,22 +235,6 @@ def _entry_changes(section: str, a: Entries, b: Entries) -> Iterator[Change]:
             yield Change(section, "added", name, [Detail(what, "", each) for what, each in b[name].items()])
         elif details := fact_details(a[name], b[name]):
             yield Change(section, "changed", name, details)
-
-
-def _payload_entries(payloads: PayloadSet, elements: bool, program: Program) -> dict[str, Entries]:
-    """Return the facts about the payloads of each kind: of weights, and of constants."""
-    names = SignatureNames(program.graph_module.signature)
-    persistent = {*names.parameters, *names.buffers}.difference(names.non_persistent_buffers)
-    kinds = {"weight": payloads.weights, "constant": payloads.constants}
-    digests = payload_digests(payloads) if elements else {}
-    found: dict[str, Entries] = {kind: {} for kind in kinds}
-    for stored_as, metas in kinds.items():
-        for name, meta in metas.items():
-            facts = payload_facts(meta)
-            if elements:
-                facts["elements"] = digests[stored_as, name][:16]
-            found["weight" if name in persistent else stored_as][name] = facts
-    return found
 
 
 def _encoded_changes(a: Program, b: Program, *, every: bool) -> Iterator[Change]:

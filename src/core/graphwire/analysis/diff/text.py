@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 import msgspec
 
+from graphwire.analysis.diff.element_change import ElementChange
 from graphwire.analysis.diff.nodes import Detail, NodeChange
 from graphwire.analysis.diff.program_diff import Change, Diff
+from graphwire.analysis.diff.weights import compared_text
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 
@@ -27,8 +29,17 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
         yield f"{a} and {b} are the same ({hashes}, {_count(found.nodes_a, 'node')}): {_compared(found)}"
         yield from _not_held_lines(found)
         return
+    yield from _title_lines(found, a, b)
+    yield f"Compared: {_compared(found)}"
+    yield from _difference_lines(found, limit)
+
+
+def _title_lines(found: Diff, a: str, b: str) -> Iterator[str]:
     yield f"--- {a} ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')})"
     yield f"+++ {b} ({found.hash_b[:16]}, {_count(found.nodes_b, 'node')})"
+
+
+def _difference_lines(found: Diff, limit: int | None) -> Iterator[str]:
     inputs = {change.name.rpartition(" ")[2]: change for change in found.changes if change.section == "input"}
     for section, group in groupby(found.changes, key=lambda change: change.section):
         changes = list(group)
@@ -36,7 +47,7 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
         yield ""
         yield f"{section[:1].upper()}{section[1:]}s"
         for change in shown:
-            yield from _change_lines(change)
+            yield from _change_lines(change, _measured(found, change))
         if len(shown) < len(changes):
             yield f"  {len(changes) - len(shown):,}{' more' if shown else ''}, as under Inputs"
     yield from _node_lines(found, limit)
@@ -52,12 +63,17 @@ def _not_held_lines(found: Diff) -> Iterator[str]:
         yield from _change_lines(msgspec.structs.replace(change, name=f"{change.section} {change.name}"))
 
 
-def _compared(found: Diff) -> str:
-    """Return what was compared of two programs that are the same."""
-    graph = f"same graph, as far as {found.holder} holds it" if found.not_held else "same graph"
-    if found.hash_a.startswith("gw1w:"):
-        return f"{graph}, same elements of weights"
-    return f"{graph}; elements of weights not compared"
+def _compared(found: Diff, quoted: Callable[[str], str] = str) -> str:
+    """Return what was compared."""
+    graph = "same graph" if found.same else "graph"
+    held = f", as far as {found.holder} holds it" if found.not_held else ""
+    return f"{graph}{held}; {compared_text(found.compared, quoted)}"
+
+
+def _measured(found: Diff, change: Change) -> ElementChange | None:
+    """Return how much the elements of a weight differ; None if they were not read."""
+    compared = found.compared.get(change.section)
+    return None if compared is None else compared.differ.get(change.name)
 
 
 _MARKS = {"+": "+", "-": "-", "~": "!", ">": "!"}
@@ -74,7 +90,7 @@ def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None
         limit: the largest number of nodes to list; None lists all.
     """
     if found.same:
-        yield f"**No differences** between {_code(a)} and {_code(b)}: {_compared(found)}."
+        yield f"**No differences** between {_code(a)} and {_code(b)}: {_compared(found, _code)}."
         if not found.not_held:
             return
         yield ""
@@ -88,7 +104,9 @@ def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None
     ]
     yield f"**{_code(a)} → {_code(b)}**: {', '.join(counts)}"
     yield ""
-    yield from _folded(list(diff_lines(found, a=a, b=b, limit=limit)))
+    yield f"Compared: {_compared(found, _code)}."
+    yield ""
+    yield from _folded([*_title_lines(found, a, b), *_difference_lines(found, limit)])
 
 
 def program_lines(
@@ -162,11 +180,17 @@ def _shown(change: Change) -> list[Detail]:
     return [detail for detail in change.details if change.change == "changed" or detail.what in _TELLING]
 
 
-def _change_lines(change: Change) -> Iterator[str]:
+def _change_lines(change: Change, measured: ElementChange | None = None) -> Iterator[str]:
     shown = _shown(change)
     yield f"  {_SIGNS[change.change]} {change.name}{_inline(change.change, shown)}"
     if change.change == "changed":
         yield from _detail_lines(shown, "      ")
+        if measured is not None and measured != ElementChange():
+            yield f"      largest difference: {_number(measured.max_abs)}, cosine: {_number(measured.cosine)}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.6g}"
 
 
 _TELLING = frozenset({"dtype", "shape", "range", "version", "value", "codec"})

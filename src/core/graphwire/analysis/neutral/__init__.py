@@ -1,6 +1,6 @@
 """What does a reader print about a file? Programs and payloads as neutral JSON (`docs/spec/neutral.md`)."""
 
-from graphwire.analysis.neutral.elements import digest_of_elements
+from graphwire.analysis.neutral.elements import digest_of_elements, row_major_parts
 from graphwire.analysis.neutral.records import GRAMMARS, OPTIONAL, neutral_record
 from graphwire.analysis.neutral.tagged_trees import canonical_json, hex_float, pairs, tagged
 
@@ -12,5 +12,6 @@ __all__ = [
     "hex_float",
     "neutral_record",
     "pairs",
+    "row_major_parts",
     "tagged",
 ]

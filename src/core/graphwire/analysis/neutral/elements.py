@@ -1,13 +1,16 @@
-"""The digest of a tensor's elements, independent of its strides and of its storage."""
+"""The elements of a tensor in row-major order, and their digest, independent of its strides and of its storage."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Final, Literal
 
 from graphwire.schema import ITEM_SIZES, TensorMeta
 
 _FORMATS: Final[dict[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_MOST_REPEATED: Final = 1 << 16
+"""The number of equal elements that one part has, of a tensor that is expanded."""
 
 
 def digest_of_elements(record: memoryview, meta: TensorMeta) -> str:
@@ -17,21 +20,36 @@ def digest_of_elements(record: memoryview, meta: TensorMeta) -> str:
         record: the little-endian bytes of the tensor's storage. They are long enough.
         meta: the tensor's element type, sizes, strides and offset, all of them known numbers.
     """
-    item = ITEM_SIZES[meta.dtype_text]
     dimensions = [
         (size.as_int or 0, stride.as_int or 0) for size, stride in zip(meta.sizes, meta.strides, strict=True)
     ]
-    offset = meta.storage_offset.as_int or 0
+    digest = hashlib.sha256()
+    for part in row_major_parts(
+        record, ITEM_SIZES[meta.dtype_text], dimensions, meta.storage_offset.as_int or 0
+    ):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def row_major_parts(
+    record: memoryview, item: int, dimensions: list[tuple[int, int]], offset: int
+) -> Iterator[memoryview | bytes]:
+    """Yield the bytes of a tensor's elements in row-major order, without a copy where they are contiguous.
+
+    Args:
+        record: the bytes of the tensor's storage. They are long enough.
+        item: the size of one element in bytes.
+        dimensions: the size and the stride of each dimension, in elements.
+        offset: the position of the first element.
+    """
     if item not in _FORMATS:  # two numbers, such as complex128
         item //= 2
         dimensions = [*((size, 2 * stride) for size, stride in dimensions), (2, 1)]
         offset *= 2
-    digest = hashlib.sha256()
     if all(size for size, _ in dimensions):
         whole = record.cast("B")
         numbers = whole[: len(whole) // item * item].cast(_FORMATS[item])
-        _add(digest, numbers, offset, _merged(dimensions))
-    return digest.hexdigest()
+        yield from _parts(numbers, offset, _merged(dimensions))
 
 
 def _merged(dimensions: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -47,14 +65,18 @@ def _merged(dimensions: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged or [(1, 1)]
 
 
-def _add(digest: hashlib._Hash, numbers: memoryview, offset: int, dimensions: list[tuple[int, int]]) -> None:
+def _parts(
+    numbers: memoryview, offset: int, dimensions: list[tuple[int, int]]
+) -> Iterator[memoryview | bytes]:
     (size, stride), *inner = dimensions
     if inner:
         for index in range(size):
-            _add(digest, numbers, offset + index * stride, inner)
+            yield from _parts(numbers, offset + index * stride, inner)
     elif stride == 1:
-        digest.update(numbers[offset : offset + size])
+        yield numbers[offset : offset + size].cast("B")
     elif stride == 0:
-        digest.update(numbers[offset : offset + 1].tobytes() * size)
+        one = numbers[offset : offset + 1].tobytes()
+        for start in range(0, size, _MOST_REPEATED):
+            yield one * min(_MOST_REPEATED, size - start)
     else:
-        digest.update(numbers[offset : offset + (size - 1) * stride + 1 : stride].tobytes())
+        yield numbers[offset : offset + (size - 1) * stride + 1 : stride].tobytes()

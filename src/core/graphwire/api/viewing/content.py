@@ -7,10 +7,11 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
+from graphwire.analysis.diff import compared_text
 from graphwire.api.options import OpenOptions
 from graphwire.api.viewing.file_facts import facts_of
 from graphwire.api.viewing.sources import Shown, Viewable, opened
-from graphwire.api.viewing.weight_facts import listed_changes, weight_changes, weight_facts
+from graphwire.api.viewing.weight_facts import compared_weights, weight_changes, weight_facts
 from graphwire.viewer import Facts, OverlayValues, embedded, named_overlays, page_pieces
 
 _TIMES = ("before", "after")
@@ -39,19 +40,19 @@ def content_of(
                 replace(each, name=f"{each.name} ({when})") for each, when in zip(sides, _TIMES, strict=True)
             ]
         files = [facts_of(each, targets=targets, use_torch=use_torch) for each in sides]
-        changes = listed_changes(sides[0], sides[1]) if len(sides) == 2 else None
+        compared = compared_weights(sides[0], sides[1], elements=weights) if len(sides) == 2 else {}
         if weights:
             files = [
                 replace(each, weights=weight_facts(side)) for each, side in zip(files, sides, strict=True)
             ]
-            changes = weight_changes(sides[0], sides[1]) if len(sides) == 2 else None
         nodes = [
             {name for of in each.methods.values() if of.costs is not None for name in of.costs.nodes}
             for each in files
         ]
         facts = Facts(
             files=files,
-            weight_changes=changes,
+            weight_changes=weight_changes(compared) if len(sides) == 2 else None,
+            compared={name: compared_text(each) for name, each in compared.items()},
             overlays=named_overlays(overlay, nodes, method),
         )
         archives = [_embedded(each) for each in sides]

@@ -38,6 +38,8 @@ class Shown(msgspec.Struct, frozen=True):
     archive: Archive | None
     """The file; None for programs in memory."""
     registry: Registry
+    is_records: bool = False
+    """Whether the program is records alone, which have no weights."""
 
     @property
     def references(self) -> WeightReferences | None:
@@ -66,7 +68,7 @@ def opened(source: Viewable, method: str | None, options: OpenOptions) -> Iterat
     if isinstance(source, Archive):
         yield _of_archive(source, method)
     elif isinstance(source, Program):
-        yield Shown("records", _chosen({DEFAULT_METHOD: (source, Payloads())}, method), None, registry)
+        yield Shown("records", _chosen({DEFAULT_METHOD: (source, Payloads())}, method), None, registry, True)
     elif isinstance(source, Mapping) or hasattr(source, "graph_module"):
         programs = _chosen(programs_by_name(source, DEFAULT_METHOD), method)
         encoded = {name: to_schema(each, registry=registry) for name, each in programs.items()}

@@ -1,18 +1,17 @@
-"""The facts about the elements of weights that a page shows on request. Elements are read with torch."""
+"""The facts about weights that a page shows: where they are, what was compared and, on request, how elements are distributed."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from importlib.util import find_spec
 
 from msgspec.structs import replace
 
+from graphwire.analysis.diff import Compared, PayloadSide, compare_payloads
 from graphwire.api.viewing.sources import Shown, paired_methods
 from graphwire.api.weights import list_weights
 from graphwire.errors import EncodeError
-from graphwire.schema import ITEM_SIZES, PayloadMeta
 from graphwire.viewer import Histogram, WeightChange, WeightFacts
-from graphwire.wire import WEIGHTS, known_integers
 
 
 def listed_weights(shown: Shown) -> dict[str, WeightFacts] | None:
@@ -52,53 +51,36 @@ def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
     return found
 
 
-def weight_changes(a: Shown, b: Shown) -> dict[str, dict[str, WeightChange]]:
-    """Return how the elements of weights differ, by program and name.
+def compared_weights(a: Shown, b: Shown, *, elements: bool) -> dict[str, dict[str, Compared]]:
+    """Return what was compared of the weights and constants of two files, by program (of B) and section, as `diff` does.
+
+    Args:
+        elements: whether to read and compare all elements.
 
     Raises:
-        GraphwireError: as `weight_facts`.
+        GraphwireError: as `diff`.
     """
-    _check_torch()
-    from graphwire.bridge.program import element_changes
-
-    return {
-        name: {
-            weight: WeightChange(*each)
-            for weight, each in element_changes(a.programs[name][1], b.programs[other][1]).items()
-        }
-        for name, other in paired_methods(a, b).items()
-    }
-
-
-def listed_changes(a: Shown, b: Shown) -> dict[str, dict[str, WeightChange]] | None:
-    """Return which weights have other elements by the checksums that two files list, by program and name. Reads no elements.
-
-    None if the checksum of a weight that both have is not known. Only changed weights are listed: equal checksums are no proof.
-    """
-    found: dict[str, dict[str, WeightChange]] = {}
+    found = {}
     for name, other in paired_methods(a, b).items():
-        (_, ours), (_, theirs) = a.programs[name], b.programs[other]
-        changed = found[name] = {}
-        for weight in ours.weights.keys() & theirs.weights.keys():
-            before, after = _listed(a, ours.weights[weight]), _listed(b, theirs.weights[weight])
-            if before is None or after is None:
-                return None
-            if before != after:
-                changed[weight] = WeightChange(equal=False)
+        sides = (
+            PayloadSide(program, None if shown.is_records else payloads)
+            for shown, (program, payloads) in ((a, a.programs[name]), (b, b.programs[other]))
+        )
+        found[other] = compare_payloads(*sides, elements=elements)[0]
     return found
 
 
-def _listed(shown: Shown, meta: PayloadMeta) -> int | None:
-    """Return the checksum of a weight's elements; None if its record has others too, or is not in a file."""
-    described, archive = meta.tensor_meta, shown.archive
-    if described is None or archive is None:
-        return None
-    record = meta.shared or WEIGHTS + meta.path_name
-    crc = archive.listed_crc(record)
-    sizes, item = known_integers(described.sizes), ITEM_SIZES.get(described.dtype_text)
-    if not crc or sizes is None or item is None or math.prod(sizes) * item != archive.record_size(record):
-        return None
-    return crc
+def weight_changes(compared: Mapping[str, Mapping[str, Compared]]) -> dict[str, dict[str, WeightChange]]:
+    """Return the weights that differ, by program and name, with how much if elements were read."""
+    return {
+        name: {
+            weight: WeightChange(False, change.max_abs, change.cosine)
+            for section, each in sections.items()
+            if section == "weight"
+            for weight, change in each.differ.items()
+        }
+        for name, sections in compared.items()
+    }
 
 
 def _check_torch() -> None:

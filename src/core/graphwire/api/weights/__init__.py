@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 from graphwire.lazy import door
 
 if TYPE_CHECKING:
-    from graphwire.api.weights.attached import AttachedWeights, chosen_checkpoint, records_in_store
+    from graphwire.api.weights.attached import (
+        AttachedWeights,
+        chosen_checkpoint,
+        records_in_store,
+        store_files,
+    )
     from graphwire.api.weights.choices import (
         AS_SAVED,
         IN_FILE,
@@ -26,7 +31,7 @@ else:
     __getattr__ = door(
         __name__,
         {
-            ".attached": "AttachedWeights chosen_checkpoint records_in_store",
+            ".attached": "AttachedWeights chosen_checkpoint records_in_store store_files",
             ".choices": (
                 "AS_SAVED IN_FILE STORE_CHOICES Blobs Checkpoint Default LoadWeights SaveWeights "
                 "WeightChoice check_target_weights check_weights_choice located_weights"
@@ -57,5 +62,6 @@ __all__ = [
     "records_in_store",
     "references_for",
     "requires_external",
+    "store_files",
     "without_external",
 ]

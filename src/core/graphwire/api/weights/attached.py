@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -212,6 +213,14 @@ class AttachedWeights(Closing):
             return msgspec.structs.replace(self.references, stores=stores)
         return msgspec.structs.replace(self.references, stores=stores, records=self._table, ranks=[])
 
+    def files(self) -> Iterator[str]:
+        """Yield the paths or URLs of the files that the weights are in, as the file states them. Nothing is opened."""
+        stores = [] if self.references is None else self.references.stores
+        for each, place in zip(stores, self._saved_stores().places, strict=True):
+            if place is not None:
+                # The folder of the program has more than weights.
+                yield from _files_of(place, each.files, is_folder=not each.location and bool(each.folder))
+
     def close(self) -> None:
         """Close the stores. Mapped memory stays valid."""
         for stores in self._stores:
@@ -314,6 +323,24 @@ def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:
     if isinstance(choice, Checkpoint):
         return choice
     return Checkpoint(choice.location, kind="blobs") if isinstance(choice, Blobs) else Checkpoint(choice)
+
+
+def store_files(choice: WeightChoice, registry: Registry) -> Iterator[str]:
+    """Yield the paths or URLs of the files that a caller names with a choice of weights, whether they are there or not."""
+    chosen = chosen_checkpoint(choice)
+    if not Path(str(chosen.location)).is_dir():
+        yield str(chosen.location)
+    with suppress(GraphwireError, OSError):
+        place = weights.find_store(registry, chosen.location, chosen.kind, links=True)
+        index = weights.store_named(registry, place.kind).open(place.folder, place.location)
+        yield from _files_of(place, index.files if place.location else (), is_folder=not place.location)
+
+
+def _files_of(place: weights.StorePlace, names: Iterable[str], *, is_folder: bool) -> Iterator[str]:
+    yield from (place.folder.shown(name) for name in (place.location, *names) if name)
+    if is_folder:
+        yield os.fspath(place.folder.path)
+        yield from (place.folder.shown(name) for name in place.folder.names() if not name.endswith("/"))
 
 
 def records_in_store(

@@ -93,7 +93,11 @@ def export_weights(
     Raises:
         ArchiveError: no store recognizes the path, or there is such a file.
     """
-    exists = path.fs.exists(path.path) if isinstance(path, RemoteFile) else Path(path).exists()
+    exists = (
+        path.ask("look for the file", "exists", path.path)
+        if isinstance(path, RemoteFile)
+        else Path(path).exists()
+    )
     if exists:
         raise ArchiveError(f"{file_name(path)!r:.200} exists", remedy="Name a new file")
     place = new_place(path, None, registry)

@@ -6,15 +6,9 @@ from graphwire.bridge.program.program import decode_program, encode_program, rec
 from graphwire.bridge.program.program_check import check_is_exported_program
 from graphwire.bridge.program.torch_operators import OperatorFacts, operator_facts
 from graphwire.bridge.program.upgraded_check import signature_mismatches
-from graphwire.bridge.program.weight_elements import (
-    ElementChange,
-    ElementFacts,
-    element_changes,
-    element_facts,
-)
+from graphwire.bridge.program.weight_elements import ElementFacts, element_facts
 
 __all__ = [
-    "ElementChange",
     "ElementFacts",
     "OperatorFacts",
     "bind_weights",
@@ -22,7 +16,6 @@ __all__ = [
     "check_is_exported_program",
     "check_process_groups",
     "decode_program",
-    "element_changes",
     "element_facts",
     "encode_program",
     "operator_facts",

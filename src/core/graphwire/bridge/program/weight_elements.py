@@ -1,4 +1,4 @@
-"""What the elements of weights are: their distribution, and how much they differ between two programs."""
+"""How the elements of weights are distributed."""
 
 from __future__ import annotations
 
@@ -31,16 +31,6 @@ class ElementFacts(NamedTuple):
     not_finite: int
 
 
-class ElementChange(NamedTuple):
-    """How the elements of a weight differ between two programs."""
-
-    equal: bool
-    max_abs: float | None
-    """The largest absolute difference; None if the shapes differ, or an element is not finite."""
-    cosine: float | None
-    """The cosine of the angle between both; None if one of them is zero or not finite."""
-
-
 def element_facts(payloads: Payloads) -> dict[str, ElementFacts]:
     """Return the distribution of the elements of each weight, by name. Reads all elements.
 
@@ -51,17 +41,6 @@ def element_facts(payloads: Payloads) -> dict[str, ElementFacts]:
         tensor = weights.tensor(name)
         if tensor is not None:
             found[name] = _facts(tensor)
-    return found
-
-
-def element_changes(a: Payloads, b: Payloads) -> dict[str, ElementChange]:
-    """Return how the elements of each weight differ that both have, by name. Reads all elements."""
-    ours, theirs = _Weights(a), _Weights(b)
-    found = {}
-    for name in a.weights:
-        one, other = ours.tensor(name), theirs.tensor(name) if name in b.weights else None
-        if one is not None and other is not None:
-            found[name] = _change(one, other)
     return found
 
 
@@ -93,16 +72,11 @@ class _Weights:
         return -tensor if meta.neg else tensor
 
 
-def _pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Yield equal tensors piece by piece, as doubles."""
-    flat = [tensor.reshape(-1) for tensor in tensors]
-    for start in range(0, flat[0].numel(), _PIECE):
-        yield tuple(each[start : start + _PIECE].double() for each in flat)
-
-
 def _finite_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield the finite elements piece by piece, as doubles."""
-    for (piece,) in _pieces(tensor):
+    flat = tensor.reshape(-1)
+    for start in range(0, flat.numel(), _PIECE):
+        piece = flat[start : start + _PIECE].double()
         yield piece[piece.isfinite()]
 
 
@@ -133,25 +107,3 @@ def _histogram(piece: torch.Tensor, low: float, high: float) -> torch.Tensor:
     else:
         index = ((piece / 2 - low / 2) / span * _BINS).long().clamp_(0, _BINS - 1)
     return torch.bincount(index, minlength=_BINS)
-
-
-def _change(one: torch.Tensor, other: torch.Tensor) -> ElementChange:
-    if one.shape != other.shape:
-        return ElementChange(False, None, None)
-    equal, differences, dot, norms = one.dtype == other.dtype, [0.0], 0.0, [0.0, 0.0]
-    for a, b in _pieces(one, other):
-        equal = (
-            equal
-            and torch.equal(a.isnan(), b.isnan())
-            and torch.equal(
-                a.nan_to_num(nan=0, posinf=math.inf, neginf=-math.inf),
-                b.nan_to_num(nan=0, posinf=math.inf, neginf=-math.inf),
-            )
-        )
-        differences.append((a - b).abs().max().item())
-        dot += a.dot(b).item()
-        norms = [norms[0] + a.dot(a).item(), norms[1] + b.dot(b).item()]
-    largest = math.nan if any(map(math.isnan, differences)) else max(differences)
-    scale = math.sqrt(norms[0]) * math.sqrt(norms[1])
-    cosine = dot / scale if scale > 0 and math.isfinite(scale) and math.isfinite(dot) else None
-    return ElementChange(equal, largest if math.isfinite(largest) else None, cosine)

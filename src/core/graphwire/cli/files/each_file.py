@@ -44,7 +44,10 @@ def for_each_file(
                 code = task(each)
             except BrokenPipeError:
                 raise
-            except Exception as error:  # noqa: BLE001 - the other files are read all the same
+            except Exception as error:
+                # The other files are read all the same.
+                if getattr(error, "argument", ""):
+                    raise  # an option is wrong, for all files
                 code = FAILED
                 output.failure(error, each.name)
                 if as_json:

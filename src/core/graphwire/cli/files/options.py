@@ -7,6 +7,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from graphwire.errors import GraphwireError
+
 if TYPE_CHECKING:
     from graphwire import OpenOptions
 
@@ -17,9 +19,12 @@ __all__ = [
     "add_method",
     "add_opset",
     "add_options",
+    "add_selection",
     "add_storage_options",
+    "add_target",
     "add_weight_source",
     "open_options",
+    "place_of",
 ]
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -102,6 +107,30 @@ def add_opset(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_selection(parser: argparse.ArgumentParser, what: str = "the weights") -> None:
+    """Add the options `--sort` and `--top`, which `inspection.selected` applies.
+
+    Args:
+        what: what they sort, for the help.
+    """
+    parser.add_argument(
+        "--sort",
+        choices=("size", "name", "dtype"),
+        help=f"sort {what} by size, the largest first, or by name or dtype; by default as the program has them",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=_count,
+        help=f"list only the first N of {what}, by size without --sort, and count the others",
+    )
+
+
+def add_target(parser: argparse.ArgumentParser, help: str, *, dest: str = "target") -> None:
+    """Add the option `--target`: the whole name of a reader, or None if it is not given."""
+    parser.add_argument("--target", metavar="RELEASE", dest=dest, type=_target, help=help)
+
+
 def add_weight_source(parser: argparse.ArgumentParser) -> None:
     """Add the options that tell where weights are."""
     parser.add_argument(
@@ -133,6 +162,24 @@ def open_options(arguments: argparse.Namespace) -> OpenOptions:
     return options
 
 
+def place_of(text: str | None) -> Any:
+    """Return the place that `--weights` names: `in-file`, `none`, `blobs:FOLDER`, `checkpoint:PATH` or a path."""
+    import graphwire
+
+    match (text or "").partition(":"):
+        case ("", _, _):
+            return graphwire.AS_SAVED
+        case ("in-file", "", _):
+            return graphwire.IN_FILE
+        case ("none", "", _):
+            return None
+        case ("blobs", ":", folder):
+            return graphwire.Blobs(folder)
+        case ("checkpoint", ":", path):
+            return graphwire.Checkpoint(path)
+    return text
+
+
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
@@ -148,6 +195,21 @@ def _opset(text: str) -> tuple[str, int]:
     if not namespace or not version.isascii() or not version.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE=VERSION, such as aten=9")
     return namespace, int(version)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not a number of weights, such as 20")
+    return int(text)
+
+
+def _target(text: str) -> str:
+    from graphwire.evolve.targets import target_named
+
+    try:
+        return target_named(text).name
+    except GraphwireError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _limit(text: str) -> tuple[str, int]:

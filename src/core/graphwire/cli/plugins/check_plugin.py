@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphwire.cli.files import FOUND, OK
+from graphwire.cli.files import FAILED, FOUND, OK
 from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError
 
@@ -94,8 +94,8 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
         for suite, name in tested
         if suite.attribute == "store"
     }
-    failed = bool(tested) and _run(_test_file(tested, locations), arguments.only, output)
-    return FOUND if failed or plugin.refused else OK
+    code = _run(_test_file(tested, locations), arguments.only, output) if tested else OK
+    return max(code, FOUND if plugin.refused else OK)
 
 
 def _location(store: WeightStore, given: str | None) -> str:
@@ -129,8 +129,8 @@ def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str
     return "\n".join([*lines, f"del {contracts}", ""])
 
 
-def _run(test_file: str, only: str, output: Output) -> bool:
-    """Run the tests in a process of their own, and return whether one failed."""
+def _run(test_file: str, only: str, output: Output) -> int:
+    """Run the tests in a process of their own, and return the exit code: FOUND if one failed, FAILED if none could run."""
     for module in ("pytest", "hypothesis"):
         if find_spec(module) is None:
             raise PluginError(f"{module} is not installed", remedy="Run: pip install 'graphwire[test]'")
@@ -162,4 +162,4 @@ def _run(test_file: str, only: str, output: Output) -> bool:
         output.line(line, problem=done.returncode != 0)
     if done.stderr:
         output.remark(done.stderr.rstrip())
-    return done.returncode != 0
+    return min(done.returncode, FAILED)  # pytest ends with 1 if a test fails, and with more if it cannot test

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
+from graphwire.cli.files import STDIN, add_output
 from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError
 
@@ -39,7 +40,7 @@ _TORCH_NAMES = frozenset({"aten", "prim", "prims", "quantized", "torch"})
 
 def add_new_plugin(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.description = "Create a working plugin, with tests, in a new folder graphwire-NAME."
+    parser.description = "Create a working plugin, with tests, in a new folder."
     parser.add_argument(
         "name", metavar="NAME", help="lower-case letters, digits and dashes, such as my-format"
     )
@@ -51,26 +52,17 @@ def add_new_plugin(parser: argparse.ArgumentParser) -> None:
         dest="kinds",
         help="what the plugin provides; several make a package with a module for each",
     )
-    parser.add_argument(
-        "--directory",
-        metavar="DIR",
-        type=Path,
-        default=Path(),
-        help="the parent of the new folder; the current folder by default",
-    )
+    add_output(parser, "the new folder; graphwire-NAME in the current one by default", metavar="FOLDER")
     parser.set_defaults(run=_new_plugin)
 
 
-def write_plugin(name: str, kinds: Sequence[str], directory: Path) -> Path:
+def write_plugin(name: str, kinds: Sequence[str], folder: Path) -> None:
     """Create the folder of a plugin, completely or not at all.
 
     Args:
         name: what comes behind `graphwire-` in the distribution's name.
         kinds: keys of `KINDS`. One makes a module, several make a package.
-        directory: where the folder is made.
-
-    Returns:
-        The folder.
+        folder: the folder, which must not exist yet.
 
     Raises:
         PluginError: it cannot have that name or these kinds, or the folder exists.
@@ -78,12 +70,11 @@ def write_plugin(name: str, kinds: Sequence[str], directory: Path) -> Path:
     """
     kinds = _checked_kinds(kinds)
     files = _files(_checked_name(name, kinds), kinds)
-    folder = directory / f"graphwire-{name}"
     if os.path.lexists(folder):
         raise PluginError(
-            f"{folder} exists, and nothing is overwritten", remedy="Choose another name or --directory"
+            f"{folder} exists, and nothing is overwritten", remedy="Choose another one with --output"
         )
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=directory))
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         for path, text in files.items():
             (made / path).parent.mkdir(exist_ok=True)
@@ -93,7 +84,6 @@ def write_plugin(name: str, kinds: Sequence[str], directory: Path) -> Path:
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
-    return folder
 
 
 def _files(name: str, kinds: Sequence[str]) -> dict[str, str]:
@@ -190,7 +180,10 @@ def _umask() -> int:
 
 
 def _new_plugin(arguments: argparse.Namespace, output: Output) -> int:
-    folder = write_plugin(arguments.name, arguments.kinds, arguments.directory)
+    if arguments.output == STDIN:
+        raise PluginError("a plugin cannot go to standard output", remedy="Name a new folder")
+    folder = Path(arguments.output or f"graphwire-{arguments.name}")
+    write_plugin(arguments.name, arguments.kinds, folder)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         output.line(str(path))
     output.line(f"Next: pip install -e '{folder}[test]' && pytest {folder}")

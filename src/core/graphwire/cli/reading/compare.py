@@ -28,15 +28,20 @@ __all__ = ["add_diff"]
 def add_diff(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
-        "List the differences of the programs in two files: nodes by module, inputs, outputs, ranges, versions, weights. The"
-        " exit code is 0 if they are the same, 1 if they differ, and 2 if a file cannot be read."
+        "List the differences of the programs in two files: nodes by module, inputs, outputs, ranges, versions, weights by"
+        " the checksums that both files list. The exit code is 0 if they are the same, 1 if they differ, and 2 if a file"
+        " cannot be read."
     )
     parser.add_argument("a", metavar="A", help="a file, or - for standard input")
     parser.add_argument("b", metavar="B", help="another file")
     add_limits(parser)
     shown = parser.add_mutually_exclusive_group()
     add_method(parser)
-    parser.add_argument("--weights", action="store_true", help="also compare the elements of weights")
+    parser.add_argument(
+        "--weights",
+        action="store_true",
+        help="also read the elements of weights, and print how much each one changed",
+    )
     add_json(shown)
     shown.add_argument(
         "--format",

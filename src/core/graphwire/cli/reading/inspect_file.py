@@ -14,6 +14,7 @@ from graphwire.cli.files import (
     add_files,
     add_json,
     add_method,
+    add_selection,
     for_each_file,
     inputs_of,
     open_options,
@@ -22,8 +23,9 @@ from graphwire.cli.terminal import Output, Section
 from graphwire.errors import Obstacle
 
 if TYPE_CHECKING:
-    from graphwire import Archive, WeightInfo
+    from graphwire import Archive
     from graphwire.analysis.inspection import Disclosure, ModuleSummary
+    from graphwire.cli.reading.inspection import WeightList
     from graphwire.cli.reading.node_text import NodeText
 
 __all__ = ["add_inspect", "target_trees"]
@@ -38,8 +40,9 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parameters",
         action="store_true",
-        help="also list every weight: name, type, shape, bytes, where it is",
+        help="also list the weights: name, type, shape, bytes, where each is",
     )
+    add_selection(parser, "the weights of --parameters")
     parser.add_argument("--modules", action="store_true", help="also list the submodules at every depth")
     parser.add_argument("--nodes", action="store_true", help="also list every node")
     parser.add_argument(
@@ -64,27 +67,34 @@ class _Details(NamedTuple):
 
     contains: list[Disclosure]
     modules: list[ModuleSummary]
-    weights: list[WeightInfo]
+    weights: WeightList
     nodes: list[NodeText]
     targets: dict[str, list[Obstacle]]
 
 
 def _details(archive: Archive, name: str, arguments: argparse.Namespace) -> _Details:
-    modules, listed, nodes = [], [], []
+    from graphwire.cli.reading.inspection import WeightList, selected
+
+    modules, listed, nodes = [], WeightList([]), []
     if arguments.modules:
         from graphwire.analysis.inspection import nested_modules
 
         modules = nested_modules(archive.program_of(name), archive.payloads_of(name).weights)
-    if arguments.parameters:
+    if _lists_weights(arguments):
         from graphwire.api.weights import list_weights
 
-        listed = list_weights(archive.payloads_of(name), archive.weights.references, archive.weights.divided)
+        whole = list_weights(archive.payloads_of(name), archive.weights.references, archive.weights.divided)
+        listed = selected(whole, arguments)
     if arguments.nodes:
         from graphwire.cli.reading.node_text import node_texts
 
         nodes = list(node_texts(archive.program_of(name).graph_module.graph))
     targets = archive.targets(name) if arguments.targets else {}
     return _Details(archive.disclosures(name), modules, listed, nodes, targets)
+
+
+def _lists_weights(arguments: argparse.Namespace) -> bool:
+    return arguments.parameters or arguments.sort is not None or arguments.top is not None
 
 
 def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
@@ -117,8 +127,10 @@ def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, 
     tree: dict[str, Any] = {"contains": [each._asdict() for each in details.contains]}
     if arguments.modules:
         tree["modules"] = msgspec.to_builtins(details.modules)
-    if arguments.parameters:
-        tree["weights"] = msgspec.to_builtins(details.weights)
+    if _lists_weights(arguments):
+        tree["weights"] = msgspec.to_builtins(details.weights.shown)
+        if arguments.top is not None:
+            tree["more_weights"] = details.weights.more_tree()
     if arguments.nodes:
         tree["nodes"] = msgspec.to_builtins(details.nodes)
     if arguments.targets:
@@ -127,19 +139,26 @@ def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, 
 
 
 def _detail_sections(details: _Details) -> Iterator[Section]:
-    from graphwire.cli.reading.inspection import module_section, node_section, target_section, weight_section
+    from graphwire.cli.reading.inspection import module_section, node_section, target_sections
 
     rows = [(each.what,) for each in details.contains]
     yield Section("Also contains (graphwire strip leaves it out)", rows=rows)
     yield module_section("All modules", details.modules)
-    yield weight_section(details.weights)
+    yield details.weights.section()
     yield node_section(details.nodes)
-    yield target_section("Targets", details.targets)
+    if details.targets:
+        yield from target_sections(details.targets)
 
 
 def target_trees(targets: Mapping[str, Sequence[Obstacle]]) -> list[dict[str, Any]]:
     """Return targets and their obstacles as JSON has them."""
+    from graphwire.evolve.targets import target_named
+
     return [
-        {"target": name, "obstacles": [each._asdict() for each in obstacles]}
+        {
+            "target": name,
+            "group": target_named(name).group,
+            "obstacles": [each._asdict() for each in obstacles],
+        }
         for name, obstacles in targets.items()
     ]

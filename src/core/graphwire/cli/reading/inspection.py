@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphwire.cli.terminal import Section, size_text
 
 if TYPE_CHECKING:  # Only the commands that show them import them.
+    import argparse
+
     from graphwire import WeightInfo
     from graphwire.analysis.inspection import (
         Inspection,
@@ -23,14 +25,15 @@ if TYPE_CHECKING:  # Only the commands that show them import them.
     from graphwire.hooks import PluginInfo
 
 __all__ = [
+    "WeightList",
     "count_text",
     "inspection_sections",
     "module_section",
     "node_section",
     "plugin_sections",
     "problem_section",
-    "target_section",
-    "weight_section",
+    "selected",
+    "target_sections",
 ]
 
 MOST_OPERATORS = 20
@@ -107,18 +110,31 @@ def _load_section(report: LoadReport) -> Section:
     return Section("Changes during load", ("", "what", "nodes or reason"), rows)
 
 
-def target_section(title: str, targets: Mapping[str, Sequence[Obstacle]]) -> Section:
-    """Return the section of the targets that a program can be written for, and the obstacles for the others."""
-    rows: list[tuple[str, str, str, str, str]] = []
+_TARGET_GROUPS = {"release": "Releases of torch", "schema": "Schemas", "draft": "Drafts of the schema"}
+"""The headings of the groups of targets, in the order of the sections."""
+
+
+def target_sections(targets: Mapping[str, Sequence[Obstacle]], name: str = "") -> Iterator[Section]:
+    """Yield a section of each group of targets: whether a program can be written for them, and the obstacles.
+
+    Args:
+        name: the program, if the titles name it. A single target has it as its title.
+    """
+    from graphwire.evolve.targets import target_named
+
+    heads = ("target", "writable", "node", "obstacle", "supported from")
+    groups: dict[str, list[tuple[str, str, str, str, str]]] = {group: [] for group in _TARGET_GROUPS}
     for target, obstacles in targets.items():
+        rows = groups[target_named(target).group]
         if not obstacles:
             rows.append((target, "yes", "", "", ""))
         rows += [
             (target if not index else "", "no" if not index else "", each.node, each.construct, each.first)
             for index, each in enumerate(obstacles)
         ]
-    heads = ("target", "writable", "node", "obstacle", "supported from")
-    return Section(title, heads, rows)
+    for group, rows in groups.items():
+        title = name if len(targets) == 1 else ": ".join(filter(None, (name, _TARGET_GROUPS[group])))
+        yield Section(title, heads, rows)
 
 
 def _operator_section(summary: Summary) -> Section:
@@ -195,14 +211,42 @@ def module_section(title: str, modules: Iterable[ModuleSummary]) -> Section:
     return Section(title, ("name", "class", "nodes", "parameters"), rows, frozenset({2, 3}))
 
 
-def weight_section(weights: Iterable[WeightInfo]) -> Section:
-    """Return the section of weights: the bytes of each are those of its elements, as they are stored."""
-    rows = [
-        (each.name, each.dtype, str(each.shape), size_text(each.nbytes), each.tied_to, each.place)
-        for each in weights
-    ]
-    heads = ("name", "type", "shape", "size", "tied to", "where")
-    return Section("Weights", heads, rows, frozenset({3}))
+_ORDERS: dict[str, Callable[[WeightInfo], Any]] = {
+    "size": lambda weight: -weight.nbytes,
+    "name": lambda weight: weight.name,
+    "dtype": lambda weight: (weight.dtype, -weight.nbytes),
+}
+"""What weights are sorted by, for each choice of `--sort`. Equal ones keep their order in the program."""
+
+
+class WeightList(NamedTuple):
+    """The weights that a command shows, and the others, which it counts."""
+
+    shown: Sequence[WeightInfo]
+    more: Sequence[WeightInfo] = ()
+
+    def more_tree(self) -> dict[str, int]:
+        """Return the count of the weights that are not shown, and their bytes, as JSON has them."""
+        return {"count": len(self.more), "nbytes": sum(each.nbytes for each in self.more)}
+
+    def section(self) -> Section:
+        """Return the weights as a table. The bytes of each are those of its elements, as they are stored."""
+        rows: list[tuple[str, ...]] = [
+            (each.name, each.dtype, str(each.shape), size_text(each.nbytes), each.tied_to, each.place)
+            for each in self.shown
+        ]
+        if self.more:
+            more = self.more_tree()
+            rows.append((f"… and {more['count']:,} more, {size_text(more['nbytes'])}",))
+        return Section("Weights", ("name", "type", "shape", "size", "tied to", "where"), rows, frozenset({3}))
+
+
+def selected(weights: Sequence[WeightInfo], arguments: argparse.Namespace) -> WeightList:
+    """Return the weights that `--sort` and `--top` choose, in their order."""
+    order = arguments.sort or ("size" if arguments.top is not None else None)
+    found = weights if order is None else sorted(weights, key=_ORDERS[order])
+    count = len(found) if arguments.top is None else arguments.top
+    return WeightList(found[:count], found[count:])
 
 
 def node_section(nodes: Iterable[NodeText]) -> Section:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of
 from graphwire.cli.terminal import Output
 
 __all__ = ["add_schema"]
@@ -30,6 +31,11 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
         default="json-schema",
         help="JSON Schema 2020-12 (by default), CDDL (RFC 8610), or tables of all kinds in Markdown",
     )
+    add_output(
+        parser,
+        "write the schema to this file, replaced if it exists, instead of standard output",
+        default=STDIN,
+    )
     parser.set_defaults(run=_schema)
 
 
@@ -37,5 +43,6 @@ def _schema(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.specification import records_page, schema_text
 
     whole = arguments.language == "markdown"
-    output.stdout.write(records_page() if whole else schema_text(arguments.kind, arguments.language))
+    text = records_page() if whole else schema_text(arguments.kind, arguments.language)
+    destination_of(arguments.output, ReadFiles([], arguments)).write(text.encode("utf-8"))
     return 0

@@ -11,6 +11,7 @@ from graphwire.cli.files import (
     add_files,
     add_json,
     add_method,
+    add_target,
     for_each_file,
     inputs_of,
     open_options,
@@ -29,11 +30,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
     add_files(parser)
     add_json(parser, "print a JSON object for each file, on a line of its own")
     add_method(parser)
-    parser.add_argument(
-        "--target",
-        metavar="TARGET",
-        help="only this one, such as torch-2.6; torch is the installed release",
-    )
+    add_target(parser, "only this release of torch, such as 2.6, or schema; torch is the installed release")
     parser.set_defaults(run=_targets)
 
 
@@ -49,7 +46,7 @@ def _targets(arguments: argparse.Namespace, output: Output) -> int:
 def _targets_of_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
     import graphwire
     from graphwire.cli.reading.inspect_file import target_trees
-    from graphwire.cli.reading.inspection import target_section
+    from graphwire.cli.reading.inspection import target_sections
 
     found = {}
     with graphwire.open(each.source, **open_options(arguments)) as archive:
@@ -65,5 +62,8 @@ def _targets_of_file(each: Input, arguments: argparse.Namespace, output: Output)
         output.json(tree, indent=None, problem=blocked)
     else:
         titled = {f"{each.name}:{name}" if len(found) > 1 else each.name: of for name, of in found.items()}
-        output.sections((target_section(title, of) for title, of in titled.items()), problem=blocked)
+        output.sections(
+            (each for title, of in titled.items() for each in target_sections(of, title)),
+            problem=blocked,
+        )
     return FOUND if blocked else OK

@@ -17,14 +17,18 @@ from graphwire.cli.files import (
     open_options,
 )
 from graphwire.cli.terminal import Output
+from graphwire.errors import UNRECOGNIZED, NotAnArchiveError
 
 __all__ = ["add_verify"]
+
+_REMEDY = "Name files that graphwire.save or torch.export.save wrote"
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
-        "Verify every record of each file, and every rule of its programs. List all problems."
+        "Verify every record of each file, and every rule of its programs. List all problems. The exit code is 1 if there are"
+        " any, and 2 if a file cannot be read, or is neither an archive nor a document."
     )
     add_files(parser)
     add_json(parser, "print a JSON object for each file, on a line of its own")
@@ -41,6 +45,8 @@ def _verify(arguments: argparse.Namespace, output: Output) -> int:
     def task(each: Input) -> int:
         nonlocal problem_count
         problems = graphwire.verify(each.source, **open_options(arguments))
+        if any(problem.kind == UNRECOGNIZED for problem in problems):
+            raise NotAnArchiveError(problems[0].message, remedy=_REMEDY)
         problem_count += len(problems)
         if arguments.json:
             tree = {"file": each.name, "problems": [problem._asdict() for problem in problems]}

@@ -6,7 +6,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from graphwire.cli.files import OK, add_limits, add_method, add_weight_source, inputs_of, open_options
+from graphwire.cli.files import (
+    OK,
+    STDIN,
+    ReadFiles,
+    add_limits,
+    add_method,
+    add_output,
+    add_weight_source,
+    destination_of,
+    inputs_of,
+    open_options,
+)
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
 
@@ -22,11 +33,10 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="one file, or two to compare; - for standard input"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
+    add_output(
+        parser,
+        "write the page to this file, such as page.html, replaced if it exists; or - for standard output",
         metavar="PAGE",
-        help="write the page to this file, such as page.html; replaced if it exists",
     )
     parser.add_argument(
         "--overlay",
@@ -40,7 +50,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-browser",
         action="store_true",
-        help="without -o: write the page to a temporary file, and do not open it",
+        help="without --output: write the page to a temporary file, and do not open it",
     )
     parser.add_argument("--no-torch", action="store_true", help="do without torch, which counts operations")
     parser.add_argument(
@@ -69,6 +79,9 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
         raise ArchiveError(
             f"a page shows one file or the difference of two, not {len(inputs)}", remedy="Name one or two"
         )
+    place = (
+        None if arguments.output is None else destination_of(arguments.output, ReadFiles(inputs, arguments))
+    )
     overlay: dict[str, dict[str, Any]] = {}
     for path in arguments.overlays:
         overlay |= read_overlays(path)
@@ -76,15 +89,17 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
         made = graphwire.view(
             *(each.source for each in inputs),
             overlay=overlay,
-            output=arguments.output,
             method=arguments.method,
             weights=arguments.weights,
             targets=arguments.targets,
             use_torch=not arguments.no_torch,
             **open_options(arguments),
         )
-    if arguments.output is not None:
-        output.line(f"{arguments.output}: {len(made.html):,} bytes")
+    if place is not None:
+        page = made.html.encode("utf-8")
+        place.write(page, arguments.storage_options)
+        if place.name != STDIN:
+            output.line(f"{place.name}: {len(page):,} bytes")
     else:
         path = made.show(browser=not arguments.no_browser)
         output.line(f"{path}: {'written' if arguments.no_browser else 'opened in the browser'}")

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from graphwire.cli.files import add_dry_run, add_json, add_limits, add_method, add_weight_source, open_options
+from graphwire.cli.files import (
+    STDIN,
+    ReadFiles,
+    add_dry_run,
+    add_json,
+    add_limits,
+    add_method,
+    add_output,
+    add_selection,
+    add_weight_source,
+    destination_of,
+    input_named,
+    open_options,
+)
 from graphwire.cli.terminal import Output
+from graphwire.errors import ArchiveError
 
 __all__ = ["add_weights"]
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+
     parser.description = (
         "List the weights of a program: name, element type, shape, size, and where the elements are."
     )
@@ -20,12 +34,8 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
     add_json(parser)
     add_method(parser)
-    parser.add_argument(
-        "--export",
-        metavar="NEW",
-        type=Path,
-        help="write the weights to a new file, such as model.safetensors",
-    )
+    add_selection(parser)
+    add_output(parser, "write the weights to this new file, such as model.safetensors")
     add_dry_run(parser)
     add_weight_source(parser)
     parser.set_defaults(run=_weights)
@@ -35,20 +45,25 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
     import graphwire
-    from graphwire.cli.reading.inspection import weight_section
+    from graphwire.cli.reading.inspection import selected
 
     options = open_options(arguments)
-    if arguments.export is None or arguments.dry_run:
-        found = graphwire.weights(arguments.file, method=arguments.method, **options)
-    else:
-        with output.progress("Writing"):
-            found = graphwire.weights(
-                arguments.file, method=arguments.method, export=arguments.export, **options
+    new = None
+    if arguments.output is not None:
+        place = destination_of(arguments.output, ReadFiles([input_named(arguments.file)], arguments))
+        if place.name == STDIN:
+            raise ArchiveError(
+                "weights cannot go to standard output", remedy="Name a file such as model.safetensors"
             )
+        new = None if arguments.dry_run else place.file
+    with output.progress("Writing" if new is not None else "Reading"):
+        found = graphwire.weights(arguments.file, method=arguments.method, export=new, **options)
+    listed = selected(found, arguments)
     if arguments.json:
-        output.json(msgspec.to_builtins(found))
+        tree = msgspec.to_builtins(listed.shown)
+        output.json(tree if arguments.top is None else {"weights": tree, "more": listed.more_tree()})
         return 0
-    output.sections([weight_section(found)])
+    output.sections([listed.section()])
     if not found:
         output.line(f"{arguments.file}: no weights")
     return 0

@@ -93,6 +93,16 @@ class Output:
         """The stream for errors."""
         return self._stderr or sys.stderr
 
+    @contextlib.contextmanager
+    def printing_to(self, stdout: TextIO, stderr: TextIO) -> Iterator[None]:
+        """A context in which this prints to other streams."""
+        before = self._stdout, self._stderr
+        self._stdout, self._stderr = stdout, stderr
+        try:
+            yield
+        finally:
+            self._stdout, self._stderr = before
+
     def line(self, text: str, style: str = "", *, problem: bool = False) -> None:
         """Print one line.
 
@@ -216,8 +226,9 @@ def failure_lines(error: BaseException, name: str = "") -> list[str]:
         error: the error.
         name: the file that it concerns, which the first line names.
     """
-    if isinstance(error, OSError) and error.strerror:
-        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, OSError):
+        text = as_command(error.strerror or exception_text(error))
+        text = f"{error.filename}: {text}" if error.filename else text
     elif isinstance(error, GraphwireError):
         text = as_command(str(error))
     elif isinstance(error, KeyboardInterrupt):

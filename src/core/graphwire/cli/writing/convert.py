@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from graphwire.cli.files import (
@@ -13,40 +14,41 @@ from graphwire.cli.files import (
     add_dry_run,
     add_files,
     add_json,
+    add_rewriting,
+    add_target,
     add_weight_source,
-    destinations,
     for_each_file,
-    inputs_of,
     open_options,
+    place_of,
+    rewritten,
 )
 from graphwire.cli.terminal import Output, size_text
+from graphwire.errors import ArchiveError
 
-__all__ = ["add_convert", "place_of"]
+__all__ = ["add_convert"]
 
 
 def add_convert(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    parser.usage = (
+        "graphwire convert [OPTIONS] FILE ... DST\n       graphwire convert [OPTIONS] FILE ... -o DST"
+    )
     parser.description = (
-        "Write files again in another wire format, or for an older torch, with the same weights. Several files, or a folder, go"
-        " into the folder DST."
+        "Write files again in another wire format, or for an older torch, with the same weights. The last word is DST, unless"
+        " --output or --in-place is given. Several files, or a folder, go into the folder DST."
     )
     add_files(parser)
     add_json(parser, "print a JSON object for each file, on a line of its own")
-    parser.add_argument(
-        "target",
-        metavar="DST",
-        help="the file to write, replaced if it exists; a folder for several; or - for standard output",
-    )
+    add_rewriting(parser)
     parser.add_argument(
         "--format",
         metavar="NAME",
         help="the wire format, such as json or msgpack; by default that of the file, and json with --target",
     )
-    parser.add_argument(
-        "--target",
+    add_target(
+        parser,
+        "write for this release of torch (with json), such as 2.6; torch is the installed one",
         dest="reader",
-        metavar="RELEASE",
-        help="write for torch (with json): torch for the installed release, or a release such as torch-2.6",
     )
     parser.add_argument(
         "--stored",
@@ -71,16 +73,20 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(arguments: argparse.Namespace, output: Output) -> int:
-    inputs = inputs_of(arguments.files)
-    pairs = destinations(inputs, arguments.files, arguments.target)
-    places = dict(pairs)
+    if arguments.output is None and not arguments.in_place:
+        if len(arguments.files) < 2:
+            raise ArchiveError(
+                "where to write is missing", remedy="Name DST behind the file, or pass --in-place"
+            )
+        *arguments.files, arguments.output = arguments.files
+    places = rewritten(arguments)
 
     def task(each: Input) -> int:
-        return _convert_file(each, places[each], arguments, output)
+        place = places[each]
+        assert place is not None  # else the input has an error
+        return _convert_file(each, place, arguments, output)
 
-    codes = for_each_file(
-        [each for each, _ in pairs], output, task, doing="Converting", as_json=arguments.json
-    )
+    codes = for_each_file([*places], output, task, doing="Converting", as_json=arguments.json)
     return max(codes, default=OK)
 
 
@@ -90,6 +96,15 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
     import graphwire
 
     reports: list[Any] = []
+    weights = place_of(arguments.weights)
+    if (
+        place.is_path
+        and isinstance(weights, str)
+        and os.path.realpath(weights) == os.path.realpath(place.name)
+    ):
+        raise ArchiveError("this is to be the program and its weights", remedy="Name two files").of(
+            place.name
+        )
     if not arguments.dry_run:
         place.make_folder()
     graphwire.convert(
@@ -99,7 +114,7 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
         target=arguments.reader,
         ranges=arguments.ranges,
         compress=not arguments.stored,
-        weights=place_of(arguments.weights),
+        weights=weights,
         dry_run=arguments.dry_run,
         report=reports.append,
         **open_options(arguments),
@@ -120,21 +135,3 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
     if facts := ", ".join(filter(None, (format, size))):
         say(f"{place.name}: {facts}")
     return OK
-
-
-def place_of(text: str | None) -> Any:
-    """Return the place that `--weights` names: `in-file`, `none`, `blobs:FOLDER`, `checkpoint:PATH` or a path."""
-    import graphwire
-
-    match (text or "").partition(":"):
-        case ("", _, _):
-            return graphwire.AS_SAVED
-        case ("in-file", "", _):
-            return graphwire.IN_FILE
-        case ("none", "", _):
-            return None
-        case ("blobs", ":", folder):
-            return graphwire.Blobs(folder)
-        case ("checkpoint", ":", path):
-            return graphwire.Checkpoint(path)
-    return text

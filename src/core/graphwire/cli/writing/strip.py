@@ -49,7 +49,8 @@ def _strip(arguments: argparse.Namespace, output: Output) -> int:
     places = rewritten(arguments)
 
     def task(each: Input) -> int:
-        return _strip_file(each, places[each], arguments, output)
+        place = None if arguments.dry_run else places[each]
+        return _strip_file(each, place, arguments, output)
 
     codes = for_each_file([*places], output, task, doing="Writing", as_json=arguments.json)
     return max(codes, default=OK)

@@ -54,7 +54,8 @@ def _upgrade(arguments: argparse.Namespace, output: Output) -> int:
     places = rewritten(arguments)
 
     def task(each: Input) -> int:
-        return _upgrade_file(each, places[each], arguments, output)
+        place = None if arguments.dry_run else places[each]
+        return _upgrade_file(each, place, arguments, output)
 
     codes = for_each_file([*places], output, task, doing="Upgrading", as_json=arguments.json)
     return max(codes, default=OK)

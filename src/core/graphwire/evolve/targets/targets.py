@@ -1,7 +1,7 @@
 """Targets: the readers that a program can be written for, and the check whether it can.
 
 A target is a release of torch (`torch-2.6`), the installed one (`torch`), or a version of the schema (`8.14`, `1`,
-`draft-2022`, `compact-5.3`), which represents the first release that has it.
+`draft-2022`, `compact-5.3`), which represents the first release that has it. A release may be named without `torch-`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.documents import COMPACT_5_3, DRAFT, RELEASES, Record, Version, first_release
-from graphwire.lazy import later, pattern
+from graphwire.lazy import difflib, later, pattern
 
 if TYPE_CHECKING:
     from graphwire.evolve.targets import chain
@@ -34,6 +34,13 @@ class Target(NamedTuple):
     """The JSON encoding of None."""
     nonfinite: Literal["token", "text"]
     """The JSON encoding of a float that is not finite: a bare token (`Infinity`), or text (`"Infinity"`)."""
+
+    @property
+    def group(self) -> Literal["release", "schema", "draft"]:
+        """What it is: a release of torch, a version of the schema, or a draft that no release had."""
+        if self.name.startswith(INSTALLED):
+            return "release"
+        return "draft" if self.version == DRAFT or self.version.variant else "schema"
 
 
 _NEW_LAYOUTS: Final = {"2.1": "A1", "2.2": "A2", "2.3": "A3", "2.4": "A4", "2.8": "B1", "2.9": "B2"}
@@ -70,31 +77,55 @@ TARGETS: Final = _targets()
 INSTALLED: Final = "torch"
 """The target that represents the installed release of torch; also the name of its distribution."""
 
-_PATCH = pattern(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?|schema-(.+)", re.ASCII)
+_RELEASE = pattern(r"(?:torch-)?(\d+\.\d+)(?:\.\d+)?(?:\+[\w.]+)?", re.ASCII)
+_MOST_NEAR = 3
 
 
 def target_named(name: str) -> Target:
     """Return the target of a name.
 
-    A release may have its patch number (`torch-2.6.0`), a version the prefix `schema-`, and `torch` is the installed release.
+    A release may lack `torch-`, and have its patch number (`2.6.0`). A version may have the prefix `schema-`. `torch` is the
+    installed release.
 
     Raises:
         SchemaVersionError: there is no such target, or torch is not installed.
     """
     if not isinstance(name, str):
-        raise SchemaVersionError(f"a target is given by its name, not by {name!r:.80}", remedy=_listed())
+        raise SchemaVersionError(f"a target is given by its name, not by {name!r:.80}", remedy=_KNOWN).about(
+            "target"
+        )
     if name == INSTALLED:
         name = _installed()
-    found = _PATCH.fullmatch(name)
-    target = TARGETS.get((found[1] or found[2]) if found else name)
+    release = _RELEASE.fullmatch(name)
+    target = TARGETS.get(name.removeprefix("schema-")) or TARGETS.get(
+        f"torch-{release[1]}" if release else ""
+    )
     if target is None:
-        hint = f"Did you mean 'torch-{name}'? " if f"torch-{name}" in TARGETS else ""
-        raise SchemaVersionError(f"there is no target {name!r:.80}", remedy=f"{hint}{_listed()}")
+        near = ", ".join(map(repr, _nearest(name, release[1] if release else "")))
+        remedy = f"Did you mean {near}? {_KNOWN}" if near else _KNOWN
+        raise SchemaVersionError(f"there is no target {name!r:.80}", remedy=remedy).about("target")
     return target
 
 
-def _listed() -> str:
-    return f"Targets: {INSTALLED} (the installed release), {', '.join(TARGETS)}"
+def _nearest(name: str, release: str) -> list[str]:
+    """Return the targets that somebody may have meant: the nearest release for a number, and names that are alike."""
+    found = difflib.get_close_matches(name, TARGETS, n=_MOST_NEAR)
+    if release:
+        wanted = _order(release)
+        found.insert(0, f"torch-{min(RELEASES, key=lambda each: abs(_order(each) - wanted))}")
+    return list(dict.fromkeys(found))[:_MOST_NEAR]
+
+
+def _order(release: str) -> float:
+    """Return a number that grows with releases. The caller may write thousands of digits, which no `int` takes."""
+    major, minor = map(float, release.split("."))
+    return 1000 * major + minor
+
+
+_KNOWN: Final = (
+    f"Targets are {INSTALLED} (the installed release), the releases {next(iter(RELEASES))} to {next(reversed(RELEASES))},"
+    " and the schemas and drafts that `graphwire targets FILE` lists"
+)
 
 
 def _installed() -> str:
@@ -111,7 +142,7 @@ def _installed() -> str:
         raise SchemaVersionError(
             "the target 'torch' is the installed release, but torch is not installed",
             remedy=f"Name a release, such as torch-{next(reversed(RELEASES))}",
-        ) from None
+        ).about("target") from None
 
 
 def supports(tree: Record, target: Target | str) -> list[Obstacle]:

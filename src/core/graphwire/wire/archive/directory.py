@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from graphwire.errors import ArchiveError, LimitError
+from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError
 from graphwire.wire import Limits
 from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.source import Source
@@ -99,7 +99,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
 def _find_end(source: Source) -> _End:
     """Return the end record, in its zip64 form if there is one."""
     if source.size == 0:
-        raise ArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
+        raise NotAnArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
     if not source.is_remote:
         _check_head(source)
     tail_size = min(source.size, zip_layout.END.size + zip_layout.MAX16)
@@ -132,7 +132,7 @@ def _find_end(source: Source) -> _End:
 def _check_head(source: Source) -> None:
     head = source.read_at(0, min(4, source.size))
     if head not in (zip_layout.LOCAL_MAGIC, zip_layout.END_MAGIC):
-        raise ArchiveError(
+        raise NotAnArchiveError(
             f"this is not an archive (it starts with {head!r}, not with a zip header)",
             remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
         )

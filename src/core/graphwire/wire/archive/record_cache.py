@@ -123,8 +123,9 @@ class _Together:
 class _KeptRecord:
     """A record that is in the cache, or will be when it is read."""
 
-    def __init__(self, name: str, nbytes: int, together: _Together) -> None:
+    def __init__(self, name: str, nbytes: int, together: _Together, checksums: Mapping[str, str]) -> None:
         self.nbytes = nbytes
+        self.checksums = checksums
         self._name = name
         self._together = together
 
@@ -157,7 +158,8 @@ def keep_records(
         together = _Together(cache, archive, group.sizes, group.sha256)
         for name, size in group.sizes.items():
             if name in records and records[name].nbytes == size:
-                kept[name] = _KeptRecord(name, size, together)
+                checksums = getattr(records[name], "checksums", {})
+                kept[name] = _KeptRecord(name, size, together, checksums)
     return kept
 
 

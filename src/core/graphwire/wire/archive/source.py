@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
-from graphwire.errors import ArchiveError, LimitError, note_caller
+from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError, note_caller
 from graphwire.process import file_of
 from graphwire.wire import Limits, copy_bytes, remote
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, shown_url, url_of
@@ -308,13 +308,13 @@ def _open_path(path: str, limits: Limits) -> Source:
         file = io.FileIO(path)
     except IsADirectoryError:
         problem = "this is a folder, not an archive"
-        raise ArchiveError(problem, place=path, remedy="Name the file inside it") from None
+        raise NotAnArchiveError(problem, place=path, remedy="Name the file inside it") from None
     mode = os.fstat(file.fileno()).st_mode
     if stat.S_ISREG(mode):
         return FileSource(file)
     with file:
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-            raise ArchiveError("this is a device, not an archive", place=path)
+            raise NotAnArchiveError("this is a device, not an archive", place=path)
         return BufferSource(_read_all(file, limits))
 
 

@@ -48,6 +48,21 @@ class RemoteFile(NamedTuple):
         """The last name of the path, without a query."""
         return self.path.partition("?")[0].rpartition("/")[2]
 
+    def ask(self, what: str, method: str, *args: Any, **options: Any) -> Any:
+        """Return what a method of the file system returns, called again after failures that may pass.
+
+        Args:
+            what: what the call does, for errors, as in "list the folder".
+            method: the name of the method.
+
+        Raises:
+            OSError: the file does not exist, or access is denied.
+            RemoteError: everything else that a client raises.
+        """
+        from graphwire.wire import DEFAULT_ATTEMPTS
+
+        return DEFAULT_ATTEMPTS.run(self.url, what, lambda: getattr(self.fs, method)(*args, **options))
+
     def beside(self, location: str) -> RemoteFile:
         """Return a file below the folder of this one.
 
@@ -136,7 +151,11 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         raise RemoteError(f"no file system for the URL: {error}", remedy=_INSTALL).of(
             shown_url(url)
         ) from error
-    except (TypeError, OSError) as error:
+    except MemoryError:
+        raise
+    except (
+        Exception
+    ) as error:  # Clients have their own classes, such as for a profile or credentials that are not there.
         raise RemoteError(
             f"the file system cannot be opened: {exception_text(error)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",

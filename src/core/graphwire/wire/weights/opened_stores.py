@@ -154,7 +154,7 @@ class OpenedStores(Closing):
         self.cache = cache
         self.is_remote = any(each is not None and each.folder.is_remote for each in places)
         """Whether elements come over a network."""
-        self._unusable = unusable
+        self.unusable = unusable
         self._registry = registry
         self._indexes: dict[int, StoreIndex] = {}
         self._sources: dict[tuple[int, str], FileSource | RemoteSource] = {}
@@ -168,13 +168,13 @@ class OpenedStores(Closing):
             WeightsError: it is not where the file states, or not what it was when the program was saved.
         """
         if store not in self._indexes and (problems := list(self._store_problems(store))):
-            raise WeightsError(problems, remedy=RANK_REMEDY if self._unusable else _REMEDY)
+            raise WeightsError(problems, remedy=RANK_REMEDY if self.unusable else _REMEDY)
         return self._indexes[store]
 
     def _place(self, store: int) -> StorePlace:
         place = self.places[store]
-        if self._unusable:
-            raise ArchiveError(self._unusable, remedy=RANK_REMEDY)
+        if self.unusable:
+            raise ArchiveError(self.unusable, remedy=RANK_REMEDY)
         if place is None:
             reference = self.references.stores[store]
             raise ArchiveError(
@@ -277,8 +277,8 @@ class OpenedStores(Closing):
     def _store_problems(self, store: int) -> Iterator[Problem]:
         reference = self.references.stores[store]
         place = self.places[store]
-        if self._unusable:
-            yield Problem(reference.kind, "rank", self._unusable)
+        if self.unusable:
+            yield Problem(reference.kind, "rank", self.unusable)
             return
         if place is None:
             yield Problem(reference.kind, "place", "the file does not state where its weights are")
