@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphwire.schema import Argument, NamedArgument
+from graphwire_plugins.ops.late import register_late
 from graphwire_plugins.ops.triton import decode_launch, encode_launch, is_launch
 
 _START = "torch.ops.higher_order."
@@ -40,9 +41,12 @@ class HigherOrderOperators:
 
     def resolve(self, name: str) -> Any | None:
         """Return the operator with that name in torch's table; None if there is none."""
-        from torch._ops import _higher_order_ops  # `import torch` fills it
+        from torch._ops import _higher_order_ops  # `import torch` fills most of it
 
-        return _higher_order_ops.get(name.removeprefix(_START))
+        own = name.removeprefix(_START)
+        if own not in _higher_order_ops:
+            register_late(f"higher_order.{own}")
+        return _higher_order_ops.get(own)
 
     def encode_node(
         self,

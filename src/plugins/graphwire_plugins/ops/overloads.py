@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from graphwire.lazy import pattern
+from graphwire_plugins.ops.late import register_late
 
 _NAME = pattern(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 _START = "torch.ops."
@@ -21,9 +22,15 @@ TORCH_LIBRARIES = (
 its own handler."""
 
 
-def _register_quantized_decomposed() -> None:
-    """Make torch register its library of decomposed quantization, which `import torch` alone does not."""
-    import torch.ao.quantization.fx._decomposed  # noqa: F401
+def _is_registered(operator: str, overload: str) -> bool:
+    """Whether torch's dispatcher has `aten::add` with that overload."""
+    import torch
+
+    try:
+        torch._C._get_schema(operator, "" if overload == "default" else overload)
+    except RuntimeError:
+        return False
+    return True
 
 
 class LibraryOverloads:
@@ -48,8 +55,8 @@ class LibraryOverloads:
         return f"{_START}{namespace}.{operator}.{target._overloadname}"
 
     def resolve(self, name: str) -> Any | None:
-        """Return the overload of that name, or None if torch's dispatcher does not have it. Nothing is created or
-        imported."""
+        """Return the overload of that name, or None if torch's dispatcher does not have it. Nothing is created, and nothing
+        imported but the module of torch that registers one of its own libraries."""
         import torch
         from torch._ops import OpOverload, OpOverloadPacket
 
@@ -57,11 +64,8 @@ class LibraryOverloads:
         if match is None:
             return None
         namespace, operator, overload = match.groups()
-        if namespace == "quantized_decomposed":
-            _register_quantized_decomposed()
-        try:
-            torch._C._get_schema(f"{namespace}::{operator}", "" if overload == "default" else overload)
-        except RuntimeError:
+        wanted = f"{namespace}::{operator}", overload
+        if not _is_registered(*wanted) and not (register_late(namespace) and _is_registered(*wanted)):
             return None
         # An operator may have the same name as an attribute of torch's namespace and operator objects.
         packet = getattr(getattr(torch.ops, namespace), operator)
