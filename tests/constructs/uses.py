@@ -15,6 +15,7 @@ from torch.export import ExportedProgram, export, unflatten
 from torch.fx import GraphModule, Interpreter, Transformer
 from torch.fx.passes.shape_prop import ShapeProp
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import graphwire
 from graphwire.schema.texts import ProcessNumbers
@@ -52,7 +53,8 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
     The program's tensors are afterwards what they were before.
     """
     kept = _held(program)
-    memory = [_memory(tensor) for tensor in kept.values() if tensor.untyped_storage().device.type == "cpu"]
+    held = [each for tensor in kept.values() for each in _parts(tensor)]
+    memory = [_memory(tensor) for tensor in held if tensor.untyped_storage().device.type == "cpu"]
     before = [each.clone() for each in memory]
     args, kwargs = copy.deepcopy((call.args, call.kwargs))
     torch._dynamo.reset()
@@ -68,6 +70,15 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
         for each, bits in zip(memory, before, strict=True):
             if not torch.equal(each, bits):  # `_version` does not tell: batch norm counts none
                 each.copy_(bits)
+
+
+def _parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The tensors with memory in a tensor: it itself, or those that a wrapper consists of, whose own storage has none."""
+    if not is_traceable_wrapper_subclass(tensor):
+        yield tensor
+        return
+    for attribute in tensor.__tensor_flatten__()[0]:
+        yield from _parts(getattr(tensor, attribute))
 
 
 def _memory(tensor: torch.Tensor) -> torch.Tensor:
