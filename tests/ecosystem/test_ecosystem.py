@@ -75,3 +75,9 @@ def test_a_tool_that_treats_a_loaded_program_otherwise_is_seen(seen: str) -> Non
     results = _results(_SecondIsOther(DEEDS[seen]), reads_files=False)
     assert results.differs[NAME].startswith(seen)
     assert len(results.wrong()) == 1
+
+
+def test_a_number_of_the_process_is_no_difference() -> None:
+    one, other, third = (Lowered((), f'"<eval_with_key>.{n}" at 0x{n}') for n in (1, 2, 3))
+    assert run.compared(one, other) == "same"
+    assert run.compared(one, third._replace(text=f"{third.text}x")).startswith("another text")
