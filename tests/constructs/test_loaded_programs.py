@@ -10,7 +10,8 @@ import pytest
 from construct import quiet
 from gate_programs import CASES
 from nightly import by_day, one_in
-from uses import outcomes
+from torch.export import ExportedProgram
+from uses import USES, Inputs, outcomes, used
 
 SAMPLE = (
     "higher-order operators: cond in cond, several results",
@@ -36,3 +37,18 @@ def test_a_loaded_program_serves_for_what_the_saved_one_serves_for(name: str) ->
     assert refusal is None or "only supports CUDA tensors" in refusal, (
         "what the program computes was not compared"
     )
+
+
+def test_what_a_use_writes_into_the_parts_of_a_wrapper_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with quiet():
+        case = CASES["constants: a buffer of a tensor subclass"]()
+    assert case is not None
+    (wrapper,) = case.program.state_dict.values()
+
+    def writes(program: ExportedProgram, call: Inputs) -> None:
+        wrapper.inner.add_(1)
+
+    monkeypatch.setitem(USES, "writes", writes)
+    before = wrapper.inner.clone()
+    assert used("writes", case.program, case.call)[1] is None
+    assert wrapper.inner.equal(before)
