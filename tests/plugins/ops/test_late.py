@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pkgutil
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 
+import graphwire
 from graphwire_plugins.ops.higher_order import HigherOrderOperators
 from graphwire_plugins.ops.late import LATE_MODULES, register_late
 from graphwire_plugins.ops.overloads import TORCH_LIBRARIES, LibraryOverloads
@@ -73,6 +76,52 @@ def _operators() -> set[str]:
     return {f"torch.ops.higher_order.{name}" for name in own} | {
         each for each in named if overloads.resolve(each)
     }
+
+
+LOADING = """
+import sys
+import audit
+
+audit.watch()
+import torch
+import graphwire
+
+with open(sys.argv[1], "rb") as stream:
+    data = stream.read()
+assert not any(name.startswith("torch.onnx") for name in sys.modules)
+program = graphwire.loads(data)
+assert graphwire.dumps(program) == data
+(result,) = program.module()(torch.arange(32.0).reshape(1, 2, 2, 8))
+assert audit.deeds == []
+print(result.sum().item())
+"""
+
+
+class Rotated(torch.nn.Module):
+    """Rotates embeddings with the operator that torch has for ONNX."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("cache", torch.arange(16.0).reshape(1, 4, 4).cos())
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        cache = self.cache[:, :2]
+        return (torch.onnx.ops.rotary_embedding(x, cache, cache.sin()),)
+
+
+@pytest.mark.slow
+def test_a_program_with_a_late_operator_is_loaded_and_run_by_a_fresh_process(tmp_path: Path) -> None:
+    path, call = tmp_path / "rotated.pt2", torch.arange(32.0).reshape(1, 2, 2, 8)
+    graphwire.save(torch.export.export(Rotated(), (call,)), path)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, path],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == Rotated()(call)[0].sum().item()
 
 
 @pytest.mark.slow
