@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -52,7 +53,10 @@ def _imported_all() -> None:
         register_late(name)
     for package in map(importlib.import_module, PACKAGES):
         for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(each.name)
+            with contextlib.suppress(
+                ImportError
+            ):  # of what a module of torch needs and this environment lacks
+                importlib.import_module(each.name)
 
 
 def _operators() -> set[str]:

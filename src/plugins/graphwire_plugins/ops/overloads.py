@@ -13,10 +13,10 @@ _START = "torch.ops."
 
 
 TORCH_LIBRARIES = (
-    "_c10d_functional _c10d_functional_autograd _dtensor _inductor_test _native _quantized _test aten c10d c10d_functional "
-    "debug_mode_ops debugprims export flex_lib fsdp inductor inductor_prims mkl mkldnn mkldnn_prepacked onednn onnx "
+    "_c10d_functional _c10d_functional_autograd _dtensor _inductor_test _native _quantized _test ao aten c10d c10d_functional "
+    "debug_mode_ops debugprims device_mesh export flex_lib fsdp inductor inductor_prims mkl mkldnn mkldnn_prepacked onednn onnx "
     "onnx_symbolic prim prims profiler quantization quantized quantized_decomposed rngprims sparse static_runtime streams "
-    "symm_mem"
+    "symm_mem torch_attn torch_nn"
 ).split()
 """The operator libraries that torch itself registers. Plugins cannot claim their names, but any other library may have
 its own handler."""
