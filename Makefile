@@ -189,7 +189,7 @@ fuzz: $(INSTALLED)-test
 
 # It downloads what the environments need, half a gigabyte at least; without TORCH_WHEELS or an index of builds for CPUs, only base environments.
 dist: $(INSTALLED)-release
-	PYTHONPATH=tests/packaging $(PYTHON) -m release $(PYTHONS:%=--python %) $(if $(TORCH_WHEELS),--torch-wheels $(TORCH_WHEELS)) $(DIST_ARGS)
+	PYTHONPATH=tests/packaging $(PYTHON) -m release $(PYTHONS:%=--python '%') $(if $(TORCH_WHEELS),--torch-wheels '$(TORCH_WHEELS)') $(DIST_ARGS)
 
 bench: $(INSTALLED)-bench
 	@mkdir -p build

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -22,6 +23,14 @@ def test_help_lists_every_target() -> None:
     (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == set(phony.split()) - INNER
+
+
+def test_a_pattern_of_interpreters_is_not_expanded_by_the_shell() -> None:
+    pattern = f"{ROOT}/tests/p*"  # several folders
+    command = ["make", "-C", ROOT, "-n", "dist", f"PYTHONS={pattern} other", f"TORCH_WHEELS={pattern}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (line,) = (line for line in done.stdout.splitlines() if "-m release" in line)
+    assert [word for word in shlex.split(line) if "/" in word][-2:] == [pattern, pattern]
 
 
 def test_each_python_that_the_distribution_names_is_tried() -> None:
