@@ -166,8 +166,9 @@ class _Step(torch.nn.Module):
         return self.decoder(tokens).argmax(-1)
 
 
-def unrolled(nodes: int, layers: int = 48) -> ExportedProgram:
-    """A decoder that is called again and again on its own tokens, in at least so many nodes: records of one call, repeated.
+def unrolled(nodes: int, *, calls_fewer: int = 0, layers: int = 48) -> ExportedProgram:
+    """A decoder that is called again and again on its own tokens, in at least so many nodes, or some calls fewer: records of one
+    call, repeated.
 
     Every node has the stack trace, the modules and the value of its original, 3 KB of JSON; export itself would take an hour
     for 100,000 of them.
@@ -187,7 +188,7 @@ def unrolled(nodes: int, layers: int = 48) -> ExportedProgram:
     (out,) = (value.as_tensor.name for value in graph.outputs if value.as_tensor is not None)
     call, values = list(graph.nodes), dict(graph.tensor_values)
     source = out
-    for index in range(1, -(-nodes // len(call))):
+    for index in range(1, -(-nodes // len(call)) - calls_fewer):
         names = {name: name if name in inputs else f"{name}_call{index}" for name in values} | {
             tokens: source
         }

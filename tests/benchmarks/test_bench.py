@@ -9,11 +9,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from nightly import IS_NIGHTLY
 
 sys.path.append(str(Path(__file__).parent))
 
 from samples import UNITS, Numbers, Row
+from sets import large
 from tables import TABLES, markdown
+from timing import Bench
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
@@ -38,6 +41,15 @@ def test_a_program_has_samples_of_each_way_to_save_it(run: tuple[Numbers, str], 
         assert sorted(numbers.metrics(name, unit)) == sorted(ACTIONS)
     assert numbers.metrics(name, "B") == ["program"]
     assert all(len(row.samples) == 1 for row in numbers.rows if row.name == name)
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not IS_NIGHTLY, reason="starts thirty processes: `make test-nightly`")
+def test_each_command_is_measured_on_large_programs(tmp_path: Path) -> None:
+    bench = Bench(1, False, False, tmp_path, (), lambda step: None)
+    rows = [*large._weights(bench, 1, "names"), *large._nodes(bench, 1_000)]
+    seconds = [row.metric for row in rows if row.unit == "s"]
+    assert {*large.commands_on(tmp_path, tmp_path, tmp_path), "save by reference", "load"} <= {*seconds}
 
 
 STEPS = {
