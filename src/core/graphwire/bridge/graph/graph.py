@@ -336,7 +336,7 @@ class _GraphScope(DecodeScope):
     def _attribute(self, name: str, target: str) -> torch.fx.Node:
         node = self._attributes.get(name)
         if node is None:
-            node = self.graph.create_node("get_attr", target, name=name)
+            node = self.maker.make("get_attr", target, (), {}, name)
             if node.name != name:
                 node.name = name
             noted = self.noted(name) or self.caller
@@ -393,7 +393,7 @@ def _decode_placeholder(
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_compat.mark_parameter_or_buffer(value, held_as)
-    node = scope.graph.create_node("placeholder", name, name=name)
+    node = scope.maker.make("placeholder", name, (), {}, name)
     noted = scope.noted(name)
     target = name if noted is None or noted.target is None else noted.target
     if node.target != target:
