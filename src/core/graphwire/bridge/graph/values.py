@@ -301,6 +301,8 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
     Raises:
         DecodeError: the record has no metadata for it, or the arm cannot define a value.
     """
+    if argument.as_tensor is not None:
+        return decode_tensor(scope, argument.as_tensor, input_value=input_value)
     arm = schema.arm_of(argument)
     if arm in LITERAL_ARMS:
         return literal_of(argument)
@@ -316,21 +318,30 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
     try:
         return decoder(scope.context, scope.record, argument, input_value)
     except KeyError as error:
-        if error.args[0] in scope.propagated:
-            return scope.propagated[error.args[0]]
-        raise DecodeError(f"the graph does not describe the value {error.args[0]!r}") from None
+        return _propagated(scope, error.args[0])
 
 
-def _tensor(
-    context: DecodeContext, record: schema.Graph, argument: schema.Argument, input_value: bool
-) -> Any:
-    assert argument.as_tensor is not None  # the arm of the table below
-    name = argument.as_tensor.name
+def decode_tensor(scope: DecodeScope, argument: schema.TensorArgument, *, input_value: bool = False) -> Any:
+    """Decode the metadata of a tensor that an output or input defines, as `decode_value` does.
+
+    Raises:
+        DecodeError: the record has no metadata for it.
+    """
+    name, record = argument.name, scope.record
     if record.compositions and (composition := record.compositions.get(name)) is not None:
-        value = tensors.decode_composition(context, composition, input_value=input_value)
+        value = tensors.decode_composition(scope.context, composition, input_value=input_value)
         if value is not None:
             return value
-    return tensors.decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
+    described = record.tensor_values.get(name)
+    if described is None:
+        return _propagated(scope, name)
+    return tensors.decode_tensor_meta(scope.context, described, input_value=input_value)
+
+
+def _propagated(scope: DecodeScope, name: str) -> Any:
+    if name in scope.propagated:
+        return scope.propagated[name]
+    raise DecodeError(f"the graph does not describe the value {name!r}")
 
 
 def literal_of(record: schema.Argument | schema.ConstantValue) -> Any:
@@ -357,11 +368,10 @@ def _custom_object(context: DecodeContext, record: schema.CustomObjArgument) -> 
 
 
 _VALUES: dict[str, Any] = {
-    "as_tensor": _tensor,
     **dict.fromkeys(_NUMBERS, _number),
     "as_custom_obj": lambda c, r, a, _: _custom_object(c, r.custom_obj_values[a.as_custom_obj.name]),
 }
-"""The decoder for each arm that may define a value."""
+"""The decoder for each other arm that may define a value."""
 
 
 def element_arguments(argument: schema.Argument) -> list[tuple[Any, schema.Argument]]:
