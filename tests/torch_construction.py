@@ -24,7 +24,7 @@ def assert_code_is_torchs(program: ExportedProgram) -> None:
             code = torch.fx.Graph().python_code("self")
         assert module.code == code.src
         assert module._lineno_map == code._lineno_map
-        assert module._prologue_start == code._prologue_start
+        assert getattr(module, "_prologue_start", None) == getattr(code, "_prologue_start", None)
         made = module.forward.__func__
         for name, value in code.globals.items():
             assert made.__globals__[name] is value
@@ -84,7 +84,7 @@ def _described(module: GraphModule) -> dict[str, Any]:
         "table": [(op, str(target), [numbers[node] for node in row]) for (op, target), row in table.items()],
         "own names": sorted(vars(module)),
         "names of the class": sorted(vars(type(module))),
-        "code": (module.code, module._lineno_map, module._prologue_start),
+        "code": (module.code, module._lineno_map, getattr(module, "_prologue_start", None)),
         "function": _instructions(module.forward.__func__.__code__),
         "globals": sorted(module.forward.__func__.__globals__),
     }
