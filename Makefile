@@ -20,6 +20,7 @@
 # make lint   formatting, lint rules, types, layers, code without a user, documentation links, the site
 # make bench  time, size and memory against torch.export.save/load, safetensors and ONNX, into build/bench.json; half an hour
 # make bench-compare  is this commit slower than BASE? Both are measured in one run, interleaved; fails above 5 % with confidence
+# make bench-calls  does this commit call more functions than the one before? Counted, so without noise; fails above 5 %
 # make docs   check the documentation's links
 # make site   build the documentation as a site, in build/site; python -m http.server -d build/site shows it
 # make dist   build the wheel and the sdist twice, compare and check them, and try the wheel in empty environments; DIST_ARGS=--help
@@ -54,7 +55,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup site demo test test-all test-slow test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench bench-compare docs dist clean
+.PHONY: help setup site demo test test-all test-slow test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench bench-compare bench-calls docs dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -197,6 +198,9 @@ bench: $(INSTALLED)-bench
 
 bench-compare: $(INSTALLED)-test
 	$(PYTHON) tests/benchmarks/gate/compare.py $(BASE) $(HEAD) $(COMPARE_ARGS)
+
+bench-calls: $(INSTALLED)-test
+	$(PYTHON) tests/benchmarks/gate/compare.py HEAD~1 HEAD --clock calls
 
 clean:
 	rm -rf $(VENV) $(VENV)-zoo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

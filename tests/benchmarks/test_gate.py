@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from nightly import IS_NIGHTLY
 sys.path.append(str(Path(__file__).parent / "gate"))
 
 import compare
-from bounds import block_ratio, bounds, t_quantile
+from bounds import block_ratio, bounds, counted, t_quantile
 
 ROOT = Path(__file__).resolve().parents[2]
 HASHES = "src/core/graphwire/analysis/canonical/content_hashing.py"
@@ -61,6 +62,27 @@ def test_a_commit_that_works_again_and_again_is_slower(
     sizes = ["--rounds", "3", "--blocks", "1", "--seconds", "0.02", "--only", "content hash"]
     assert compare.main(["HEAD~1", "--repository", str(repository), "--file", str(FILE), *sizes]) == 1
     assert "slower: content hash" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_counted_calls_decide_after_one_run(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [
+        "--repository",
+        str(repository),
+        "--file",
+        str(FILE),
+        "--only",
+        "content hash",
+        "--clock",
+        "calls",
+    ]
+    assert compare.main(["HEAD~1", *options, "--rounds", "1"]) == 1
+    assert "slower: content hash" in capsys.readouterr().out
+
+
+def test_counts_are_slower_only_if_every_round_is() -> None:
+    assert counted([[math.log(1.06)], [math.log(1.07)]]).is_slower(1.05)
+    assert counted([[math.log(1.04)], [math.log(1.07)]]).is_unclear(1.05)
 
 
 @pytest.mark.nightly

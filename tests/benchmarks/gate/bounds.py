@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Bounds", "block_ratio", "bounds", "t_quantile"]
+__all__ = ["Bounds", "block_ratio", "bounds", "counted", "t_quantile"]
 
 
 class Bounds(NamedTuple):
@@ -56,6 +56,18 @@ def bounds(rounds: Sequence[Sequence[float]], *, confidence: float, allowed: flo
         math.exp(middle + half),
         len(samples),
         _rounds_needed(deviation, confidence, math.log(allowed)),
+    )
+
+
+def counted(rounds: Sequence[Sequence[float]]) -> Bounds:
+    """The ratio of counts, which differ between rounds by a few for the order of sets: the least and the most are the bounds."""
+    samples = [each for blocks in rounds for each in blocks]
+    return Bounds(
+        math.exp(statistics.fmean(samples)),
+        math.exp(min(samples)),
+        math.exp(max(samples)),
+        len(rounds),
+        len(rounds),
     )
 
 

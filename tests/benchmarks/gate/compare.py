@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-from bounds import Bounds, block_ratio, bounds
+from bounds import Bounds, block_ratio, bounds, counted
 from measurements import MEASUREMENTS, TORCH_FREE
 
 __all__ = ["Plan", "compare", "installed", "main"]
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     seconds: float
     """How long a sample is, about: shorter actions run several times."""
     clock: str
-    """`cpu`: processor time; `wall`: the time that passes."""
+    """`cpu`: processor time; `wall`: the time that passes; `calls`: calls of functions, of which one count is enough."""
     confidence: float
     """That no measurement fails by chance."""
     allowed: float
@@ -55,9 +55,8 @@ def main(argv: list[str] | None = None) -> int:
     """Compare what the arguments name; 1 if a measurement fails."""
     options = _arguments(argv)
     names = options.only or list(TORCH_FREE if options.torch_free else MEASUREMENTS)
-    plan = Plan(
-        options.rounds, options.blocks, options.seconds, options.clock, options.confidence, options.allowed
-    )
+    rounds = options.rounds or (2 if options.clock == "calls" else 8)
+    plan = Plan(rounds, options.blocks, options.seconds, options.clock, options.confidence, options.allowed)
     with tempfile.TemporaryDirectory(prefix="graphwire-compare-") as folder:
         pythons = [
             installed(options.repository, commit, Path(folder) / side)
@@ -92,6 +91,8 @@ def compare(
             for name in names:
                 rounds[name].append(_round(asked[0], asked[1], name, plan))
                 print(f"round {index + 1} of {plan.rounds}: {name}", file=sys.stderr)
+    if plan.clock == "calls":
+        return {name: counted(each) for name, each in rounds.items()}
     # Each measurement may fail by chance: together as often as is allowed.
     confidence = 1 - (1 - plan.confidence) / len(names)
     return {name: bounds(each, confidence=confidence, allowed=plan.allowed) for name, each in rounds.items()}
@@ -102,6 +103,10 @@ Ask = Callable[[Mapping[str, Any]], Any]
 
 def _round(before: Ask, after: Ask, name: str, plan: Plan) -> list[float]:
     """The logarithms of the ratios of all blocks."""
+    if plan.clock == "calls":
+        for ask in (before, after):
+            ask({"prepare": name, "seconds": 0})
+        return [block_ratio(*([ask({"count": name})["calls"]] for ask in (before, after)))]
     prepared = [ask({"prepare": name, "seconds": plan.seconds}) for ask in (before, after)]
     run = {"run": name, "times": max(each["times"] for each in prepared)}
     ratios = []
@@ -182,7 +187,7 @@ def _decoder(python: Path, file: Path) -> Path:
 
 
 def _report(found: Mapping[str, Bounds], plan: Plan) -> Iterator[str]:
-    clock = {"cpu": "processor time", "wall": "time that passes"}[plan.clock]
+    clock = {"cpu": "processor time", "wall": "time that passes", "calls": "calls of functions"}[plan.clock]
     yield f"after ÷ before, {clock}; {plan.rounds} rounds of {plan.blocks} blocks"
     width = max(map(len, found))
     for name, each in found.items():
@@ -212,10 +217,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--only", action="append", choices=list(MEASUREMENTS), metavar="NAME", help="only this measurement"
     )
     parser.add_argument("--torch-free", action="store_true", help="only what needs no torch")
-    parser.add_argument("--rounds", type=int, default=8, help="processes for each side (default 8)")
+    parser.add_argument(
+        "--rounds", type=int, help="processes for each side (default 8; 2 where calls are counted)"
+    )
     parser.add_argument("--blocks", type=int, default=5, help="blocks A B B A in a round (default 5)")
     parser.add_argument("--seconds", type=float, default=0.05, help="length of a sample (default 0.05)")
-    parser.add_argument("--clock", choices=["cpu", "wall"], default="cpu", help="default cpu")
+    parser.add_argument("--clock", choices=["cpu", "wall", "calls"], default="cpu", help="default cpu")
     parser.add_argument(
         "--confidence", type=float, default=0.99, help="that nothing fails by chance (default 0.99)"
     )

@@ -5,13 +5,17 @@
 `{"prepare": NAME, "seconds": S}` runs the action until it is warm, and answers how often it runs in S seconds.
 `{"run": NAME, "times": N}`
 answers the seconds of N runs by the clock, and those of the processor, for this process and those that it started.
+`{"count": NAME}` answers the calls of functions of one run in this thread.
 """
 
 from __future__ import annotations
 
+import cProfile
 import gc
+import io
 import json
 import os
+import pstats
 import sys
 import time
 import warnings
@@ -39,6 +43,8 @@ def main() -> None:
             actions[name]()
             processor, _ = _seconds(actions[name], 1)
             answer = {"times": max(1, round(asked["seconds"] / processor))}
+        elif name := asked.get("count"):
+            answer = {"calls": _calls(actions[name])}
         else:
             processor, clock = _seconds(actions[asked["run"]], asked["times"])
             answer = {"cpu": processor, "wall": clock}
@@ -52,6 +58,13 @@ def _seconds(action: Action, times: int) -> tuple[float, float]:
     for _ in range(times):
         action()
     return processor_seconds() - processor, time.perf_counter() - clock
+
+
+def _calls(action: Action) -> int:
+    gc.collect()
+    with cProfile.Profile() as profile:
+        action()
+    return int(pstats.Stats(profile, stream=io.StringIO()).total_calls)
 
 
 if __name__ == "__main__":

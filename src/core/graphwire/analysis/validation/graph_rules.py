@@ -49,8 +49,8 @@ _LITERALS = [index for index, arm in enumerate(ARGUMENT_ARMS) if arm not in RULE
 """The positions of arms that need no check."""
 _is_literal = itemgetter(*_LITERALS)
 _UNSET = len(ARGUMENT_ARMS) - 1
-_TENSOR, _SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
-    ARGUMENT_ARMS.index, ("as_tensor", "as_sym_int", "as_sym_ints", "as_tensors", "as_device")
+_SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
+    ARGUMENT_ARMS.index, ("as_sym_int", "as_sym_ints", "as_tensors", "as_device")
 )
 
 
@@ -81,12 +81,12 @@ def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
 
 def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
     """Return True if a node's argument is certainly valid, and False if `check_argument` must decide."""
+    tensor = argument.as_tensor
+    if tensor is not None:
+        return defined.get(tensor.name) == "tensor" and walk.is_tensor_alone(argument)
     arms = astuple(argument)
     if arms.count(None) != _UNSET:
         return False
-    tensor = arms[_TENSOR]
-    if tensor is not None:
-        return defined.get(tensor.name) == "tensor"
     if _is_literal(arms).count(None) != len(_LITERALS):
         return True
     integers = arms[_SYM_INTS] or ((arms[_SYM_INT],) if arms[_SYM_INT] is not None else ())
@@ -120,17 +120,27 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
     return True
 
 
-def _made_by(scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None:
+def _made_by(walk: Walk, scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None:
     """Return the kinds of the values that a node makes, by name, or None if something may be wrong with them."""
-    defined, made = scope.defined, dict[str, str]()
+    defined, made, good_tensors = scope.defined, dict[str, str](), scope.good["tensor"]
     for output in outputs:
+        tensor = output.as_tensor
+        if tensor is not None:
+            name = tensor.name
+            if (
+                name in defined
+                or name in made
+                or name not in good_tensors
+                or not walk.is_tensor_alone(output)
+            ):
+                return None
+            made[name] = "tensor"
+            continue
         arms = astuple(output)
         if arms.count(None) != _UNSET:
             return None
-        tensor, integer, tensors = arms[_TENSOR], arms[_SYM_INT], arms[_TENSORS]
-        if tensor is not None:
-            given, kind = (tensor.name,), "tensor"
-        elif integer is not None and integer.as_int is None and integer.as_name is not None:
+        integer, tensors = arms[_SYM_INT], arms[_TENSORS]
+        if integer is not None and integer.as_int is None and integer.as_name is not None:
             given, kind = (integer.as_name,), "sym_int"
         elif tensors:
             given, kind = tuple([each.name for each in tensors]), "tensor"
@@ -170,7 +180,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
         not _LOOKED_AT.isdisjoint(metadata) or has_unusual_line_ends(metadata.get("stack_trace", ""))
     ):
         return False
-    made = _made_by(scope, node.outputs)
+    made = _made_by(walk, scope, node.outputs)
     if made is None:
         return False
     name = node.name
@@ -241,7 +251,7 @@ def _check_inputs(
             and tensor is not None
             and tensor.name in good
             and tensor.name not in defined
-            and astuple(argument).count(None) == _UNSET
+            and walk.is_tensor_alone(argument)
         ):
             defined[tensor.name] = "tensor"
             scope.seen.add(id(argument))

@@ -192,13 +192,16 @@ def decode_inputs(scope: Scope, called: Operator, record: Node) -> tuple[tuple[A
 
 
 def _decode(scope: Scope, inputs: list[NamedArgument]) -> list[Any]:
-    values = []
+    values, known = [], scope.values
     for index, named in enumerate(inputs):
-        try:
-            value = decode_argument(scope, named.arg)
-        except Exception as error:
-            locate(error, f"inputs[{index}]")
-            raise
+        tensor = named.arg.as_tensor
+        value = None if tensor is None else known.get(tensor.name)
+        if value is None:  # another argument, or a value that is made at its first use
+            try:
+                value = decode_argument(scope, named.arg)
+            except Exception as error:
+                locate(error, f"inputs[{index}]")
+                raise
         values.append(tuple(value) if named.tuples and isinstance(value, list) else value)
     return values
 

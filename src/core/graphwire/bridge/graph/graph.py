@@ -37,6 +37,7 @@ from graphwire.bridge.graph.values import (
     NOTHING,
     DecodeScope,
     EncodeScope,
+    decode_tensor,
     decode_value,
     encode_value,
     record_stated_value,
@@ -336,7 +337,7 @@ class _GraphScope(DecodeScope):
     def _attribute(self, name: str, target: str) -> torch.fx.Node:
         node = self._attributes.get(name)
         if node is None:
-            node = self.graph.create_node("get_attr", target, name=name)
+            node = self.maker.make("get_attr", target, (), {}, name)
             if node.name != name:
                 node.name = name
             noted = self.noted(name) or self.caller
@@ -382,23 +383,25 @@ def decode_graph(
 def _decode_placeholder(
     scope: DecodeScope, index: int, argument: schema.Argument, names: Sequence[str | None]
 ) -> None:
-    arm = schema.arm_of(argument)
-    if arm in CONTAINER_ARMS:
-        raise DecodeError(f"an input of a graph cannot be {arm}")
-    if arm in LITERAL_ARMS:
-        name = (names[index] if index < len(names) else None) or f"arg{index}"
+    if (tensor := argument.as_tensor) is not None:
+        name, value = tensor.name, decode_tensor(scope, tensor, input_value=True)
     else:
-        name = referenced_name(argument)
-    value = decode_value(scope, argument, input_value=True)
+        arm = schema.arm_of(argument)
+        if arm in CONTAINER_ARMS:
+            raise DecodeError(f"an input of a graph cannot be {arm}")
+        if arm in LITERAL_ARMS:
+            name = (names[index] if index < len(names) else None) or f"arg{index}"
+        else:
+            name = referenced_name(argument)
+        value = decode_value(scope, argument, input_value=True)
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_compat.mark_parameter_or_buffer(value, held_as)
-    node = scope.graph.create_node("placeholder", name, name=name)
+    node = scope.maker.make("placeholder", name, (), {}, name)
     noted = scope.noted(name)
-    target = name if noted is None or noted.target is None else noted.target
-    if node.target != target:
-        node.target = target
-    scope.add(name, node, value, scope.metadata(name, {}))
+    if noted is not None and noted.target is not None and node.target != noted.target:
+        node.target = noted.target
+    scope.add(name, node, value, {} if noted is None else decode_metadata(scope.context, noted))
 
 
 def _decode_call(scope: _GraphScope, record: schema.Node) -> None:

@@ -84,7 +84,7 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in _checked_origins(origin)]
-    if context.registry.metadata_keys:
+    if not context.registry.metadata_keys.keys().isdisjoint(meta):
         encode_declared(context, meta, texts)
     return ValueMetadata(texts, None, sources)
 

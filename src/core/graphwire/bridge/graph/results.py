@@ -24,6 +24,7 @@ from graphwire.bridge.graph.values import (
     DecodeScope,
     EncodeScope,
     decode_container,
+    decode_tensor,
     decode_value,
     element_arguments,
     elements_of,
@@ -247,6 +248,9 @@ def decode_results(
         scope.complete(node, record.name, None, metadata)
         return
     single = outputs[0] if len(outputs) == 1 and record.is_hop_single_tensor_return is not False else None
+    if single is not None and (tensor := single.as_tensor) is not None:
+        scope.add(tensor.name, node, decode_tensor(scope, tensor), metadata)
+        return
     if single is not None and arm_of(single) not in CONTAINER_ARMS:
         value = decode_value(scope, single)
         if arm_of(single) in LITERAL_ARMS:
@@ -257,7 +261,11 @@ def decode_results(
         return
     whole = single or Argument(as_sequence=SequenceValue("tuple", outputs))
     elements = element_arguments(whole)
-    values = [decode_value(scope, element) for _, element in elements]
+    tensors = whole.as_tensors
+    if tensors is None:
+        values = [decode_value(scope, element) for _, element in elements]
+    else:
+        values = [decode_tensor(scope, tensor) for tensor in tensors]
     value = decode_container(whole, values)
     if record.container is not None or (isinstance(value, list) and not _is_listed(called)):
         value = list(values) if record.container == "list" else tuple(values)
@@ -277,7 +285,9 @@ def _read_elements(
 ) -> None:
     for index, ((key, element), value) in enumerate(zip(elements, values, strict=True)):
         arm, unused = arm_of(element), f"{stem}_{index}"
-        if arm in CONTAINER_ARMS:
+        if (tensor := element.as_tensor) is not None and tensor.name != unused:
+            _read_element(scope, node, key, tensor.name, value, metadata)
+        elif arm in CONTAINER_ARMS:
             _read_container(scope, node, key, element, value, unused, f"{path}[{index}]", metadata)
         elif arm in LITERAL_ARMS:
             noted = scope.noted(f"{path}[{index}]")
@@ -300,8 +310,9 @@ def _read_element(
     scope: DecodeScope, node: torch.fx.Node, key: Any, name: str, value: Any, metadata: dict[str, Any]
 ) -> None:
     reader = scope.call(operator.getitem, (node, key), {}, name)
-    scope.add(name, reader, value, scope.metadata(name, metadata))
-    set_stated_value(scope, reader, scope.noted(name))
+    noted = scope.noted(name)
+    scope.add(name, reader, value, dict(metadata) if noted is None else decode_metadata(scope.context, noted))
+    set_stated_value(scope, reader, noted)
 
 
 def _read_late(scope: DecodeScope, last: torch.fx.Node, read: Callable[..., None], *of: Any) -> None:

@@ -44,9 +44,6 @@ _NUMBERS: dict[str, tuple[Any, Any]] = {
 }
 """The arms of numbers: the Python types, and the record that refers to one. A bool is an int too, so it comes first."""
 
-_set_args: Callable[[torch.fx.Node, tuple[Any, ...]], None] = torch.fx.Node.args.fset
-_set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwargs.fset
-
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -219,6 +216,7 @@ class DecodeScope:
         self.context = context
         self.record = record
         self.graph = torch.fx.Graph()
+        self.maker = torch_compat.NodeMaker(self.graph)
         self.values = _Values()
         """FX nodes by the name of their value."""
         self.results: dict[str, torch.fx.Node] = {}
@@ -233,17 +231,8 @@ class DecodeScope:
     def call(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
     ) -> torch.fx.Node:
-        """Add a node that calls `target`.
-
-        The arguments are set after the node is created: `create_node` would search them for symbolic numbers, in Python, which
-        doubles the time. They are set through the properties, because an assignment to an attribute of a node removes it from
-        the graph's table of targets and adds it again.
-        """
-        node = self.graph.create_node("call_function", target, name=name)
-        _set_args(node, args)
-        if kwargs:
-            _set_kwargs(node, kwargs)
-        return node
+        """Add a node that calls `target`."""
+        return self.maker.make("call_function", target, args, kwargs, name)
 
     def add(self, name: str, node: torch.fx.Node, value: Any, metadata: dict[str, Any]) -> None:
         """Define `name` as the value of an FX node.
@@ -312,6 +301,8 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
     Raises:
         DecodeError: the record has no metadata for it, or the arm cannot define a value.
     """
+    if argument.as_tensor is not None:
+        return decode_tensor(scope, argument.as_tensor, input_value=input_value)
     arm = schema.arm_of(argument)
     if arm in LITERAL_ARMS:
         return literal_of(argument)
@@ -327,21 +318,30 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
     try:
         return decoder(scope.context, scope.record, argument, input_value)
     except KeyError as error:
-        if error.args[0] in scope.propagated:
-            return scope.propagated[error.args[0]]
-        raise DecodeError(f"the graph does not describe the value {error.args[0]!r}") from None
+        return _propagated(scope, error.args[0])
 
 
-def _tensor(
-    context: DecodeContext, record: schema.Graph, argument: schema.Argument, input_value: bool
-) -> Any:
-    assert argument.as_tensor is not None  # the arm of the table below
-    name = argument.as_tensor.name
+def decode_tensor(scope: DecodeScope, argument: schema.TensorArgument, *, input_value: bool = False) -> Any:
+    """Decode the metadata of a tensor that an output or input defines, as `decode_value` does.
+
+    Raises:
+        DecodeError: the record has no metadata for it.
+    """
+    name, record = argument.name, scope.record
     if record.compositions and (composition := record.compositions.get(name)) is not None:
-        value = tensors.decode_composition(context, composition, input_value=input_value)
+        value = tensors.decode_composition(scope.context, composition, input_value=input_value)
         if value is not None:
             return value
-    return tensors.decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
+    described = record.tensor_values.get(name)
+    if described is None:
+        return _propagated(scope, name)
+    return tensors.decode_tensor_meta(scope.context, described, input_value=input_value)
+
+
+def _propagated(scope: DecodeScope, name: str) -> Any:
+    if name in scope.propagated:
+        return scope.propagated[name]
+    raise DecodeError(f"the graph does not describe the value {name!r}")
 
 
 def literal_of(record: schema.Argument | schema.ConstantValue) -> Any:
@@ -368,11 +368,10 @@ def _custom_object(context: DecodeContext, record: schema.CustomObjArgument) -> 
 
 
 _VALUES: dict[str, Any] = {
-    "as_tensor": _tensor,
     **dict.fromkeys(_NUMBERS, _number),
     "as_custom_obj": lambda c, r, a, _: _custom_object(c, r.custom_obj_values[a.as_custom_obj.name]),
 }
-"""The decoder for each arm that may define a value."""
+"""The decoder for each other arm that may define a value."""
 
 
 def element_arguments(argument: schema.Argument) -> list[tuple[Any, schema.Argument]]:

@@ -283,7 +283,7 @@ def _decode_tensor(
     if meta.neg:
         tensor = torch_compat.negative_view(tensor)
     if meta.is_param:
-        return torch.nn.Parameter(tensor, requires_grad=described.requires_grad)
+        return torch_compat.parameter_of(tensor, described.requires_grad)
     tensor = tensor.requires_grad_() if described.requires_grad else tensor
     if meta.buffer is not None:
         torch_compat.mark_buffer(tensor, meta.buffer)

@@ -18,6 +18,7 @@ from graphwire.bridge.torch_compat.metadata_runs import (
     run_on_metadata,
     why_not_run,
 )
+from graphwire.bridge.torch_compat.node_maker import NodeMaker
 from graphwire.bridge.torch_compat.private import (
     as_parameter,
     buffer_mark,
@@ -36,6 +37,7 @@ from graphwire.bridge.torch_compat.private import (
     negative_view,
     no_torch_function,
     operators_in,
+    parameter_of,
     parameter_or_buffer,
     schema_of,
     script_class_name,
@@ -118,6 +120,7 @@ __all__ = [
     "FakeTensors",
     "FloorDiv",
     "HigherOrderOperator",
+    "NodeMaker",
     "OpOverload",
     "Registration",
     "ShapeEnv",
@@ -178,6 +181,7 @@ __all__ = [
     "operator_packet",
     "operators_in",
     "output_kind",
+    "parameter_of",
     "parameter_or_buffer",
     "parameters_of",
     "predispatch_functions",

@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.experimental.sym_node import SymNode
 
-from graphwire.bridge.torch_compat import releases
+from graphwire.bridge.torch_compat import code_text, releases
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import GraphwireWarning
 from graphwire.process import InterruptSafe
@@ -123,6 +123,14 @@ def as_parameter(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def parameter_of(tensor: torch.Tensor, requires_grad: bool) -> torch.Tensor:
+    """Return `torch.nn.Parameter(tensor, requires_grad)`, without the constructor's checks of the type, which take as long."""
+    if type(tensor) is not torch.Tensor:
+        return torch.nn.Parameter(tensor, requires_grad)
+    parameter: torch.Tensor = torch.Tensor._make_subclass(torch.nn.Parameter, tensor, requires_grad)
+    return parameter
+
+
 class _GraphModuleWithoutCode(torch.fx.GraphModule):
     def recompile(self) -> Any:
         """Generate nothing."""
@@ -144,8 +152,38 @@ def generate_code(module: torch.fx.GraphModule) -> None:
     An argument without a Python literal, such as an operator inside a dict, cannot be part of generated code. As in programs
     that torch loads, such a module keeps its graph and has the code of an empty one.
     """
-    for each in module.modules():
-        if isinstance(each, torch.fx.GraphModule) and "_code" not in vars(each):
+    modules = [each for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
+    written = []
+    for graph in (each._graph for each in modules):
+        if (code := code_text.python_code(graph)) is not None:
+            graph.python_code = functools.partial(_given, code)
+            written.append(graph)
+    try:
+        _compile(modules)
+    finally:
+        for graph in written:
+            del graph.python_code
+    for graph in written:
+        _sort_table(graph)
+
+
+def _given(code: Any, *_args: Any, **_options: Any) -> Any:
+    return code
+
+
+def _sort_table(graph: torch.fx.Graph) -> None:
+    """Sort the rows of a graph's table of nodes. torch does so while it writes code: it sets an attribute of each node, which
+    moves the node to the end of its row."""
+    for row in graph._find_nodes_lookup_table.table.values():
+        in_order = sorted(row)
+        if in_order != list(row):
+            row.clear()
+            row.update(dict.fromkeys(in_order))
+
+
+def _compile(modules: Iterable[torch.fx.GraphModule]) -> None:
+    for each in modules:
+        if "_code" not in vars(each):
             graph = each._graph
             try:
                 each.recompile()  # and those below

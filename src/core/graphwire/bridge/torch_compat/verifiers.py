@@ -144,23 +144,28 @@ def _has_common_nodes(root: torch.fx.GraphModule, verifier: Verifier) -> bool:
             continue
         names: set[str] = set()
         before: set[torch.fx.Node] = set()
+        targets: dict[int, Any] = {}  # by their ids: torch computes the hash of an operator in Python
         for node in module.graph.nodes:
-            if node.name in names or not before.issuperset(node.all_input_nodes):
+            name, op = node.name, node.op
+            if name in names or not before.issuperset(node._input_nodes):
                 return False
-            names.add(node.name)
+            names.add(name)
             before.add(node)
-            if node.op == "get_attr":
+            if op == "get_attr":
                 if not isinstance(getattr(module, node.target, None), torch.fx.GraphModule):
                     return False
                 continue
-            if node.op == "output":
+            if op == "output":
                 continue
-            if not _is_common_value(node.meta.get("val", _ABSENT)):
+            value = node.meta.get("val", _ABSENT)
+            if type(value) not in _VALUES and not _is_common_value(value):
                 return False
-            if node.op == "call_function":
-                seen.add(node.target)
-            elif node.op != "placeholder":
+            if op == "call_function":
+                target = node.target
+                targets[id(target)] = target
+            elif op != "placeholder":
                 return False
+        seen.update(targets.values())
     return torch.fx.GraphModule in verifier.allowed_getattr_types() and _are_allowed(seen, verifier)
 
 

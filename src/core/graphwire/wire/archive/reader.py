@@ -230,6 +230,13 @@ class ArchiveReader(Closing):
             ArchiveError: it is damaged in another way.
         """
         entry = self._entry(name)
+        if entry.method == zip_layout.STORED:
+            memory = allocate(entry.size)
+            crc = 0
+            for part in self._stored_parts(entry, memory):
+                crc = crc32(part, crc)
+            _check(entry, crc)
+            return memory
         pieces = self._pieces(entry, whole=False)
         piece = next(pieces, b"")
         memory = allocate(entry.size)
@@ -282,7 +289,12 @@ class ArchiveReader(Closing):
         """
         entry = self._entry(name)
         crc = 0
-        for piece in self._pieces(entry, whole=False):
+        pieces: Iterable[bytes | memoryview] = (
+            self._stored_parts(entry, memoryview(bytearray(min(entry.size, _PIECE_BYTES))))
+            if entry.method == zip_layout.STORED
+            else self._pieces(entry, whole=False)
+        )
+        for piece in pieces:
             crc = crc32(piece, crc)
             if digest is not None:
                 digest.update(piece)
@@ -365,6 +377,21 @@ class ArchiveReader(Closing):
         if found is None:
             found = self._offsets[entry.offset] = _data_offset(self._source, entry)
         return found
+
+    def _stored_parts(self, entry: Entry, memory: memoryview) -> Iterator[memoryview]:
+        """Yield the bytes of a stored record in parts of `memory`, which they fill; if the record is larger, again and again.
+
+        Args:
+            memory: writable, of the size of the record or of a piece.
+        """
+        if self._source.is_remote:
+            self._source.expect([(entry.offset, entry.end)])
+        start = self._data_offset(entry)
+        for at in range(0, entry.size, _PIECE_BYTES):
+            begin = at % memory.nbytes
+            part = memory[begin : begin + min(_PIECE_BYTES, entry.size - at)]
+            self._source.read_into(start + at, part)
+            yield part
 
     def _pieces(self, entry: Entry, *, whole: bool) -> Iterator[bytes]:
         """Yield the record's bytes, in one piece or in pieces of bounded size; never more than the directory states."""

@@ -88,14 +88,17 @@ class FileSource:
         reader = object()
         try:
             descriptor = self._descriptor_for(reader)
-            parts = [os.pread(descriptor, size, offset)]
+            data = os.pread(descriptor, size, offset)
+            if len(data) == size:
+                return data
+            parts = [data]
             while size > (count := len(parts[-1])):
                 if not count:
                     raise _became_shorter()
                 offset += count
                 size -= count
                 parts.append(os.pread(descriptor, size, offset))
-            return b"".join(parts)  # a single part is not copied
+            return b"".join(parts)
         finally:
             self._leave(reader)
 
@@ -159,7 +162,8 @@ class FileSource:
 
     def _leave(self, reader: object) -> None:
         self._readers.discard(reader)
-        self._close_unless_read()
+        if self.closed:
+            self._close_unless_read()
 
     def _close_unless_read(self) -> None:
         if self.closed and not self._readers:

@@ -24,11 +24,12 @@ PT2_RECORDS: Mapping[str, bytes] = MappingProxyType(
 """The records that PyTorch's reader requires. `archive_format` comes first, so that a file's first bytes identify it."""
 
 _PIECE_BYTES, _PIECES = 1 << 16, 512
-"""The bytes, and the number of pieces, after which a file is written: enough to save calls for small pieces, and not so much
-that the system spends more time on finding memory than on writing."""
-_CHUNK_BYTES = 1 << 20
-"""In bytes. Any other stream receives larger data in chunks of this size. They fit the processor's cache, as the pieces do, so
-that the checksum and the copy read memory once."""
+"""The bytes, and the number of pieces, after which small records are written: enough to save calls, and not so much that the
+system spends more time on finding memory than on writing."""
+_CHUNK_BYTES = 1 << 19
+"""In bytes. Streamed records, and all data for a stream that takes no pieces, are written in chunks of this size. They fit the
+processor's cache, so that the checksum and the copy read memory once. Chunks of 64 KiB and of 2 MiB take a fifth more processor
+time or two fifths; a whole tensor in one call takes two to three times as much."""
 
 _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00, so that equal programs make equal files
 _VERSION, _VERSION_ZIP64 = 20, 45
@@ -165,8 +166,8 @@ class ArchiveWriter:
                 break
             if digests is not None:
                 digests.add(view)
-            for start in range(0, view.nbytes, self._piece_bytes):
-                piece = view[start : start + self._piece_bytes]
+            for start in range(0, view.nbytes, _CHUNK_BYTES):
+                piece = view[start : start + _CHUNK_BYTES]
                 crc = crc32(piece, crc)
                 self._put(piece)
                 count_bytes(piece.nbytes)
