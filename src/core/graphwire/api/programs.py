@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar, Unpack, cast
 
 from graphwire.analysis.inspection import (
     LoadReport,
@@ -17,7 +17,7 @@ from graphwire.analysis.inspection import (
     with_group_names,
 )
 from graphwire.analysis.validation import check_saved_program, check_valid
-from graphwire.api.archive import open
+from graphwire.api.archive import Archive, open
 from graphwire.api.argument_checks import (
     StorageOptions,
     bytes_of_extra_files,
@@ -76,6 +76,8 @@ if TYPE_CHECKING:
 
     from graphwire.api.files import PathOrFile
 
+
+R_co = TypeVar("R_co", covariant=True)
 
 DEFAULT_METHOD = "model"
 """The name of the program in a file that has only one."""
@@ -265,13 +267,67 @@ def load(
         WeightsError: weights are missing, changed, or do not fit; the error lists all of them.
         LimitError: the file exceeds `limits`.
     """
-    from graphwire.bridge.program import (
-        bind_weights,
-        check_are_tensors,
-        check_process_groups,
+    from graphwire.bridge.program import decode_program
+
+    return load_with(
         decode_program,
+        file,
+        method=method,
+        device=device,
+        weights=weights,
+        copy=copy,
+        rank=rank,
+        verify=verify,
+        unknown_ops=unknown_ops,
+        groups=groups,
+        registry=registry,
+        extra_files=extra_files,
+        limits=limits,
+        storage_options=storage_options,
+        cache=cache,
+        report=report,
     )
-    from graphwire.bridge.tensors import target_device
+
+
+class Decoder(Protocol[R_co]):
+    """What makes a program of records: `decode_program`, or `decode_module`."""
+
+    def __call__(
+        self,
+        record: Program,
+        payloads: Payloads,
+        registry: Registry,
+        *,
+        device: torch.device | None,
+        graph_only: bool,
+        given: Mapping[str, torch.Tensor] | None,
+        origin: Any,
+        left_out: list[Omission] | None,
+        propagates: frozenset[str],
+    ) -> R_co: ...
+
+
+def load_with(
+    decode: Decoder[R_co],
+    file: Readable,
+    *,
+    method: str | None,
+    device: str | int | torch.device | None,
+    weights: LoadWeights,
+    copy: bool,
+    rank: int | None,
+    verify: bool,
+    unknown_ops: UnknownOps,
+    groups: Groups | None,
+    registry: Registry | None,
+    extra_files: MutableMapping[str, Any] | None,
+    limits: Limits,
+    storage_options: StorageOptions,
+    cache: str | os.PathLike[str] | None,
+    report: Callable[[LoadReport], object] | None,
+) -> R_co:
+    """Load what `decode` makes of a program in a file. The options and errors are those of `load`."""
+    from graphwire.bridge.program import check_are_tensors
 
     names = group_names(groups)
     check_weights_choice(weights, tensors=True)
@@ -303,49 +359,93 @@ def load(
             if verify and not graph_only:
                 archive.program_of(name)  # Its own problems are reported before all weights are read.
                 archive.check_payloads()
-            turn = _turn(target_device(device), copied=copy or archive.is_remote)
-            with archive.boundary(name), turn, turn:
-                program = archive.program_of(name)
-                payloads = archive.payloads_of(name, copied=copy)
-                payloads.check_read(program)
-                if not graph_only:
-                    archive.check_weights(name)
-                for warning in payloads.warnings:
-                    warnings.warn(message_text(warning), GraphwireWarning, stacklevel=3)
-                findings = archive.report(name) if report is not None else None
-                left_out: list[Omission] = []
-                program, origin, rewritten, propagates = at_installed_opsets(
-                    program, archive.registry, unknown_ops
-                )
-                regrouped: list[StepReport] = []
-                program = with_group_names(program, names, regrouped)
-                check_process_groups(program, archive.registry, names)
-                loaded = decode_program(
-                    program,
-                    payloads,
-                    archive.registry,
-                    device=target_device(device),
-                    graph_only=graph_only,
-                    origin=origin,
-                    left_out=left_out,
-                    propagates=propagates,
-                )
-                if given is not None:
-                    bind_weights(loaded, given)
-                del program, payloads
+            loaded = decode_from(
+                decode,
+                archive,
+                name,
+                device=device,
+                copy=copy,
+                unknown_ops=unknown_ops,
+                names=names,
+                graph_only=graph_only,
+                given=given,
+                reports=report is not None,
+            )
         del archive  # The garbage collector then has only the program to traverse.
-    for omission in left_out:
-        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
-    if report is not None and findings is not None:
-        steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
+    for omission in loaded.left_out:
+        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=4)
+    if report is not None and loaded.findings is not None:
         try:
-            report(findings.with_steps(steps).with_dropped(left_out))
+            report(loaded.findings.with_steps(loaded.steps).with_dropped(loaded.left_out))
         except Exception as error:
             note_caller(error)
             raise
     if extra_files is not None:
         fill_extra_files(extra_files, kept)
-    return loaded
+    return loaded.value
+
+
+class Loaded(NamedTuple, Generic[R_co]):
+    """What was loaded, and what there is to tell of it."""
+
+    value: R_co
+    left_out: list[Omission]
+    steps: list[StepReport]
+    findings: LoadReport | None
+
+
+def decode_from(
+    decode: Decoder[R_co],
+    archive: Archive,
+    name: str,
+    *,
+    device: str | int | torch.device | None,
+    copy: bool,
+    unknown_ops: UnknownOps,
+    names: Mapping[str, str],
+    graph_only: bool = False,
+    given: Mapping[str, Any] | None = None,
+    reports: bool = False,
+) -> Loaded[R_co]:
+    """Decode a program of an archive, with its operators at the installed versions.
+
+    Args:
+        names: the process groups to use, by the names in the program.
+        graph_only: whether to make weights without elements.
+        given: the weights by name, if they are not those of the archive.
+        reports: whether to make the findings.
+    """
+    from graphwire.bridge.program import check_process_groups
+    from graphwire.bridge.tensors import target_device
+
+    turn = _turn(target_device(device), copied=copy or archive.is_remote)
+    with archive.boundary(name), turn, turn:
+        program = archive.program_of(name)
+        payloads = archive.payloads_of(name, copied=copy)
+        payloads.check_read(program)
+        if not graph_only:
+            archive.check_weights(name)
+        for warning in payloads.warnings:
+            warnings.warn(message_text(warning), GraphwireWarning, stacklevel=5)
+        findings = archive.report(name) if reports else None
+        left_out: list[Omission] = []
+        program, origin, rewritten, propagates = at_installed_opsets(program, archive.registry, unknown_ops)
+        regrouped: list[StepReport] = []
+        program = with_group_names(program, names, regrouped)
+        check_process_groups(program, archive.registry, names)
+        value = decode(
+            program,
+            payloads,
+            archive.registry,
+            device=target_device(device),
+            graph_only=graph_only,
+            given=given,
+            origin=origin,
+            left_out=left_out,
+            propagates=propagates,
+        )
+    steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
+    return Loaded(value, left_out, steps, findings)
 
 
 def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManager[object]:
