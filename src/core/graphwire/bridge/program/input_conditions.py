@@ -19,9 +19,6 @@ from graphwire.schema.texts import Expression, format_infix, parse_expression, p
 Step = tuple[str, Any]
 """`attribute`, `call` or `item`, with a name or an index."""
 
-_READABLE = frozenset({"_base", "ndim", "shape"})
-"""The attributes of an input that a guard may read."""
-
 
 class Source(NamedTuple):
     """A place in the inputs."""
@@ -314,7 +311,7 @@ class _Guard(ast.NodeTransformer):
                 raise AssertionError("check_guard has checked it")
         steps.reverse()
         source = self._found(steps)
-        if source is None or any(kind == "attribute" and of not in _READABLE for kind, of in source.steps):
+        if source is None:
             raise DecodeError(
                 f"a guard refers to {ast.unparse(node)!r:.80}, which is no input of the program",
                 remedy="Load without it: check_guards=False",

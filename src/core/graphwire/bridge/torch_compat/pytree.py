@@ -120,12 +120,12 @@ def _leaf_paths(spec: Any, path: tuple[tuple[str, Any], ...]) -> Iterator[tuple[
 def _steps(spec: Any, count: int) -> Sequence[tuple[str, Any]]:
     """Return the steps to the children of a container."""
     context = spec.context
-    if issubclass(spec.type, (tuple, list)) and not is_namedtuple(context):
+    if is_namedtuple(context):
+        return [("attribute", name) for name in context._fields]
+    if spec.type is tuple or spec.type is list:
         return [("item", index) for index in range(count)]
     if spec.type is dict:
         return [("item", key) for key in context]
-    if is_namedtuple(context):
-        return [("attribute", name) for name in context._fields]
     if is_registered_by_fields(spec.type):
         return [("attribute", name) for name in context[0]]
     try:  # what its registration says of an instance, whose elements are numbers
