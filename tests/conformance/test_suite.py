@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import faulty_reader
 import msgspec
 import pytest
 from nightly import IS_NIGHTLY
+from torch_construction import assert_made_as_by_torch
 
+import graphwire
 from graphwire import schema
 from graphwire.api.conformance import PARTS, failures, first_difference, neutral, run_suite, suite_cases
 from graphwire.errors import ArchiveError, GraphwireError
@@ -96,6 +100,22 @@ def test_graphwire_reads_every_file_as_it_must(tmp_path: Path) -> None:
             if problem := first_difference(expected, found, PARTS):
                 wrong.append(f"{case.file}: {problem}")
     assert wrong == []
+
+
+@pytest.mark.slow
+def test_what_loads_has_the_nodes_and_the_code_that_torch_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = 0
+    for case in CASES:
+        if case.valid and case.hex is None:
+            load = functools.partial(graphwire.load, SUITE / case.file, unknown_ops="opaque")
+            with warnings.catch_warnings(action="ignore"):
+                try:
+                    load()
+                except GraphwireError:  # a valid file may need plugins or types that are not here
+                    continue
+                assert_made_as_by_torch(load, monkeypatch)
+            loaded += 1
+    assert loaded > 250
 
 
 def test_the_same_program_prints_the_same_in_each_wire_format() -> None:

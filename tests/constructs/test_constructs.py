@@ -15,6 +15,7 @@ import torch
 from construct import Call, quiet
 from families import CONSTRUCTS
 from torch.export import ExportedProgram
+from torch_construction import assert_made_as_by_torch
 
 import graphwire
 from graphwire.errors import EncodeError
@@ -87,6 +88,12 @@ def test_it_comes_back_as_it_was_saves_to_the_same_bytes_and_computes_the_same(
         again = graphwire.dumps(loaded, format=wire_format)
         assert again == expected.saved[wire_format], "the second save gives other bytes"
         assert_same_values(_results(loaded, CONSTRUCTS[key].calls), expected.results)
+
+
+def test_its_nodes_and_code_are_those_that_torch_makes(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = made(key).saved["json"]
+    with quiet():
+        assert_made_as_by_torch(lambda: graphwire.loads(data), monkeypatch)
 
 
 def test_its_hash_is_one_in_memory_in_every_format_and_in_the_file_of_torch(key: str) -> None:

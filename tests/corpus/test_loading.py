@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 from nightly import one_in
+from torch_construction import assert_code_is_torchs
 
 import graphwire
 from graphwire.errors import GraphwireWarning
@@ -35,6 +36,7 @@ def problem_of(reference: ModuleType, original: Path, loaded: Path) -> str | Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphwireWarning)  # example inputs of classes that are not there
         program = graphwire.load(loaded)
+        assert_code_is_torchs(program)
         warnings.simplefilter("ignore")  # what old programs do to today's torch when they run
         problem: str | None = reference.check_program(program, str(original.with_suffix("")))
     return problem

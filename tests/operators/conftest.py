@@ -16,6 +16,7 @@ import torch
 from this_torch import written_for_this_torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
+from torch_construction import assert_code_is_torchs
 
 import graphwire
 from graphwire.testing.portraits import portrait
@@ -60,7 +61,8 @@ def _assert_round_trips(
     *,
     with_torch: bool = True,
 ) -> bool:
-    """Fail unless a program that went through a file computes the same, bit by bit, and is saved to the same bytes again.
+    """Fail unless a program that went through a file computes the same, bit by bit, is saved to the same bytes again, and has
+    the code that torch writes.
 
     In JSON, torch must also read our file and we torch's, wherever torch reads its own, and where ours has no extension.
 
@@ -76,6 +78,7 @@ def _assert_round_trips(
         expected = _computed(program, args, kwargs)
     data = graphwire.dumps(program, format=format)
     loaded = graphwire.loads(data)
+    assert_code_is_torchs(loaded)
     with _torch_may_warn():
         assert_same_values(_computed(loaded, args, kwargs), expected)
     assert graphwire.dumps(loaded, format=format) == data, "the second save gives other bytes"

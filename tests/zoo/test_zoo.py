@@ -22,6 +22,7 @@ import torch
 from architecture import Architecture
 from construct import quiet
 from torch.export import ExportedProgram
+from torch_construction import assert_code_is_torchs
 from uses import outcomes, uses_of
 from zoo import ZOO
 
@@ -89,6 +90,7 @@ def test_it_comes_back_whole_from_every_format(key: str, format: str) -> None:
         assert graphwire.content_hash(data, weights=True) == expected.hash
         loaded = graphwire.loads(data)
         assert_same_program(loaded, portrait(expected.program))
+        assert_code_is_torchs(loaded)
         assert_same_values(_results(expected.architecture, loaded), expected.results)
         assert graphwire.dumps(graphwire.loads(data), format=format) == data
 

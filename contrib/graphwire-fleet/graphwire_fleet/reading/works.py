@@ -151,7 +151,9 @@ class Verifying(Reading):
         """Return the rows of `problems`."""
         problems = graphwire.verify(file.source, **self.options)
         if unknown := [each.message for each in problems if each.kind == UNRECOGNIZED]:
-            raise NotAnArchiveError(unknown[0], remedy="Name files that graphwire.save or torch.export.save wrote")
+            raise NotAnArchiveError(
+                unknown[0], remedy="Name files that graphwire.save or torch.export.save wrote"
+            )
         own: Row = {"problems": len(problems), "sha256": self._digest(file) if self.sha256 else None}
         return {"problems": [each._asdict() for each in problems], FILES: [own]}
 

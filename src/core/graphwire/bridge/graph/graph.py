@@ -340,7 +340,7 @@ class _GraphScope(DecodeScope):
     def _attribute(self, name: str, target: str) -> torch.fx.Node:
         node = self._attributes.get(name)
         if node is None:
-            node = self.graph.create_node("get_attr", target, name=name)
+            node = self.maker.make("get_attr", target, (), {}, name)
             if node.name != name:
                 node.name = name
             noted = self.noted(name) or self.caller
@@ -403,10 +403,10 @@ def _decode_placeholder(
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_compat.mark_parameter_or_buffer(value, held_as)
     if (path := scope.held.get(name)) is not None:
-        node = scope.graph.create_node("get_attr", path, name=name)
+        node = scope.maker.make("get_attr", path, (), {}, name)
         scope.add(name, node, value, scope.metadata(name, {}))
         return
-    node = scope.graph.create_node("placeholder", name, name=name)
+    node = scope.maker.make("placeholder", name, (), {}, name)
     noted = scope.noted(name)
     target = name if noted is None or noted.target is None else noted.target
     if node.target != target:

@@ -44,9 +44,6 @@ _NUMBERS: dict[str, tuple[Any, Any]] = {
 }
 """The arms of numbers: the Python types, and the record that refers to one. A bool is an int too, so it comes first."""
 
-_set_args: Callable[[torch.fx.Node, tuple[Any, ...]], None] = torch.fx.Node.args.fset
-_set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwargs.fset
-
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -219,6 +216,7 @@ class DecodeScope:
         self.context = context
         self.record = record
         self.graph = torch.fx.Graph()
+        self.maker = torch_compat.NodeMaker(self.graph)
         self.values = _Values()
         """FX nodes by the name of their value."""
         self.results: dict[str, torch.fx.Node] = {}
@@ -233,17 +231,8 @@ class DecodeScope:
     def call(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
     ) -> torch.fx.Node:
-        """Add a node that calls `target`.
-
-        The arguments are set after the node is created: `create_node` would search them for symbolic numbers, in Python, which
-        doubles the time. They are set through the properties, because an assignment to an attribute of a node removes it from
-        the graph's table of targets and adds it again.
-        """
-        node = self.graph.create_node("call_function", target, name=name)
-        _set_args(node, args)
-        if kwargs:
-            _set_kwargs(node, kwargs)
-        return node
+        """Add a node that calls `target`."""
+        return self.maker.make("call_function", target, args, kwargs, name)
 
     def add(self, name: str, node: torch.fx.Node, value: Any, metadata: dict[str, Any]) -> None:
         """Define `name` as the value of an FX node.

@@ -54,6 +54,9 @@ MEMORY_FORMAT_KINDS: dict[torch.memory_format, schema.MemoryFormat] = {
 }
 
 
+_META = torch.device("meta")
+"""torch parses the name of a device at each call."""
+
 _MOST_DEVICE = 127
 """The largest device index: torch stores it in eight bits, and wraps around."""
 
@@ -192,11 +195,11 @@ def decode_tensor_meta(
     if found.layout is not torch.strided:
         meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, found.layout)
     elif found.known and offset == 0:
-        meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+        meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
     elif found.known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
-        meta = torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
+        meta = torch.empty(0, dtype=dtype, device=_META).as_strided(sizes, strides, offset)
     else:
-        meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+        meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
         if type(offset) is not int or offset != 0:
             meta = meta.as_strided(sizes, strides, offset)
     return context.fakes.make(meta, found.device, record.requires_grad)

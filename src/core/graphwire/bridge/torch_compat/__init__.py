@@ -18,6 +18,7 @@ from graphwire.bridge.torch_compat.metadata_runs import (
     run_on_metadata,
     why_not_run,
 )
+from graphwire.bridge.torch_compat.node_maker import NodeMaker
 from graphwire.bridge.torch_compat.private import (
     as_parameter,
     buffer_mark,
@@ -128,6 +129,7 @@ __all__ = [
     "FakeTensors",
     "FloorDiv",
     "HigherOrderOperator",
+    "NodeMaker",
     "OpOverload",
     "ProgramModule",
     "Registration",

@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.experimental.sym_node import SymNode
 
-from graphwire.bridge.torch_compat import releases
+from graphwire.bridge.torch_compat import code_text, releases
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import GraphwireWarning
 from graphwire.process import InterruptSafe
@@ -138,18 +138,56 @@ def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) 
     return made
 
 
-def generate_code(module: torch.fx.GraphModule) -> None:
+def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
     """Generate the code of a module from `graph_module` and of all nested modules, so that they equal what torch constructs.
 
     An argument without a Python literal, such as an operator inside a dict, cannot be part of generated code. As in programs
     that torch loads, such a module keeps its graph and has the code of an empty one.
+
+    Args:
+        runs: whether the module must run.
+
+    Raises:
+        SyntaxError: the module must run, and generated code cannot express an argument.
     """
-    for each in module.modules():
-        if isinstance(each, torch.fx.GraphModule) and "_code" not in vars(each):
+    modules = [each for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
+    written = []
+    for graph in (each._graph for each in modules):
+        if (code := code_text.python_code(graph)) is not None:
+            graph.python_code = functools.partial(_given, code)
+            written.append(graph)
+    try:
+        _compile(modules, runs=runs)
+    finally:
+        for graph in written:
+            del graph.python_code
+    for graph in written:
+        _sort_table(graph)
+
+
+def _given(code: Any, *_args: Any, **_options: Any) -> Any:
+    return code
+
+
+def _sort_table(graph: torch.fx.Graph) -> None:
+    """Sort the rows of a graph's table of nodes. torch does so while it writes code: it sets an attribute of each node, which
+    moves the node to the end of its row."""
+    for row in graph._find_nodes_lookup_table.table.values():
+        in_order = sorted(row)
+        if in_order != list(row):
+            row.clear()
+            row.update(dict.fromkeys(in_order))
+
+
+def _compile(modules: Iterable[torch.fx.GraphModule], *, runs: bool) -> None:
+    for each in modules:
+        if "_code" not in vars(each):
             graph = each._graph
             try:
                 each.recompile()  # and those below
             except SyntaxError:
+                if runs:
+                    raise
                 message = "a graph has an argument that generated code cannot express: its module does nothing when called"
                 warnings.warn(message, GraphwireWarning, stacklevel=2)
                 each.graph = torch.fx.Graph()

@@ -13,6 +13,8 @@ from torch._higher_order_ops.effects import _get_schema, with_effects
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
+from graphwire.bridge.torch_compat.private import generate_code
+
 _GLOBALS = frozenset(("device", "inf", "nan"))
 """Names that generated code uses, and that the names of nodes must not be, besides those of Python's own functions."""
 
@@ -30,9 +32,8 @@ class ProgramModule(torch.fx.GraphModule):
 
     def __init__(self) -> None:
         """Make a module without a graph. `complete` gives it one."""
-        empty = torch.fx.Graph()
         self._is_complete = False
-        super().__init__({}, empty)
+        super().__init__({}, torch.fx.Graph())
 
     def recompile(self) -> Any:
         """Generate the code of the graph again, as torch does."""
@@ -56,7 +57,9 @@ class ProgramModule(torch.fx.GraphModule):
         """
         graph._codegen = _PyTreeCodeGen(_PyTreeInfo(list(names), in_spec, out_spec))
         self._is_complete = True
-        self.graph = graph
+        self._graph = graph
+        graph.owning_module = self
+        generate_code(self, runs=True)
         self.register_forward_pre_hook(hook, with_kwargs=True)
 
     def train(self, mode: bool = True) -> NoReturn:
