@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import functools
-import os
 import warnings
-from collections.abc import Callable, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
-from graphwire.analysis.inspection import LoadReport
-from graphwire.api.argument_checks import StorageOptions, check_choice, group_names
+from graphwire.api.argument_checks import check_choice, group_names
 from graphwire.api.error_boundary import reading
-from graphwire.api.options import Groups
-from graphwire.api.programs import decode_from, load_with
-from graphwire.api.weights import AS_SAVED, LoadWeights
+from graphwire.api.options import Groups, LoadOptions, options_of
+from graphwire.api.programs import decode_from, load, load_with
 from graphwire.errors import GraphwireWarning
 from graphwire.evolve.opsets import UnknownOps
-from graphwire.hooks import Registry
-from graphwire.wire import DEFAULT_LIMITS, Limits
 from graphwire.wire.archive import Readable
 
 if TYPE_CHECKING:
@@ -27,24 +21,9 @@ if TYPE_CHECKING:
 
 
 @reading("file")
+@options_of(load)
 def load_module(
-    file: Readable,
-    *,
-    method: str | None = None,
-    device: str | int | torch.device | None = None,
-    weights: LoadWeights = AS_SAVED,
-    copy: bool = False,
-    rank: int | None = None,
-    verify: bool = False,
-    unknown_ops: UnknownOps = "error",
-    groups: Groups | None = None,
-    registry: Registry | None = None,
-    extra_files: MutableMapping[str, Any] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    storage_options: StorageOptions = None,
-    cache: str | os.PathLike[str] | None = None,
-    check_guards: bool = True,
-    report: Callable[[LoadReport], object] | None = None,
+    file: Readable, *, check_guards: bool = True, **options: Unpack[LoadOptions]
 ) -> torch.fx.GraphModule:
     """Load a program as a module that runs, to serve it.
 
@@ -55,7 +34,7 @@ def load_module(
     A call checks its arguments first: their structure, the shapes, the literals, and the guards of the program.
 
     Args:
-        file: as in `load`; so are the other options, but for `check_guards`.
+        file: as in `load`; so are the other options.
         check_guards: whether a node of the graph, `_guards_fn`, checks shapes, literals and guards. If false, a hook checks
             shapes and literals, and nothing checks the guards.
 
@@ -64,24 +43,7 @@ def load_module(
     """
     from graphwire.bridge.program import decode_module
 
-    return load_with(
-        functools.partial(decode_module, check_guards=check_guards),
-        file,
-        method=method,
-        device=device,
-        weights=weights,
-        copy=copy,
-        rank=rank,
-        verify=verify,
-        unknown_ops=unknown_ops,
-        groups=groups,
-        registry=registry,
-        extra_files=extra_files,
-        limits=limits,
-        storage_options=storage_options,
-        cache=cache,
-        report=report,
-    )
+    return load_with(functools.partial(decode_module, check_guards=check_guards), file, **options)
 
 
 def module_of(

@@ -52,7 +52,7 @@ NAMES: dict[str, Any] = {
 class InputChecks(torch.nn.Module):
     """Checks the inputs of a program. Its module calls it first, with the flat inputs.
 
-    The checks are one generated function, made at the first call. Traced symbolically, they become assertions.
+    The checks are one generated function. Traced symbolically, they become assertions.
     """
 
     def __init__(self, names: Sequence[str], tensors: Sequence[int], conditions: Sequence[Condition]) -> None:
@@ -69,7 +69,7 @@ class InputChecks(torch.nn.Module):
         self._conditions = list(conditions)
         self._is_impure = True
         """Removing nodes that nothing uses leaves calls of this alone."""
-        self._check: Callable[..., None] | None = None
+        self._check = self._function(self._lines(), fail=self._fail, fail_type=self._fail_type)
 
     def extra_repr(self) -> str:
         """Return the conditions, for display."""
@@ -82,17 +82,13 @@ class InputChecks(torch.nn.Module):
             InputError: they do not; the message names the input and what it must be.
         """
         if any(isinstance(each, torch.fx.Proxy) for each in inputs):
-            self._function(self._assertions(), _assert=torch._assert)(*inputs)
+            self._function(self._assertions(), _assert=torch_compat.assert_in_graph)(*inputs)
             return
-        if self._check is None:
-            self._check = self._function(self._lines(), fail=self._fail, fail_type=self._fail_type)
         self._check(*inputs)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_check": None}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> InputChecks:
-        return InputChecks(self._names, self._tensors, self._conditions)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the conditions, not the function."""
+        return InputChecks, (self._names, self._tensors, self._conditions)
 
     def _lines(self) -> Iterator[str]:
         for index in self._tensors:
@@ -109,7 +105,7 @@ class InputChecks(torch.nn.Module):
     def _function(self, lines: Iterator[str], **names: Any) -> Callable[..., None]:
         parameters = ", ".join(f"v{index}" for index in range(len(self._names)))
         body = "\n ".join([*lines, "return"])
-        scope = {**NAMES, **names, "__builtins__": {}, "__name__": __name__}
+        scope = {**NAMES, **names, "__builtins__": {}}
         exec(compile(f"def check({parameters}):\n {body}\n", "<checks of a program's inputs>", "exec"), scope)  # noqa: S102
         check: Callable[..., None] = scope["check"]
         return check

@@ -82,6 +82,7 @@ from graphwire.bridge.torch_compat.releases import (
 )
 from graphwire.bridge.torch_compat.running_modules import (
     ProgramModule,
+    assert_in_graph,
     attribute_name,
     is_effect,
     number_of_results,
@@ -140,6 +141,7 @@ __all__ = [
     "accepts_numbers",
     "allow_tracing",
     "as_parameter",
+    "assert_in_graph",
     "attribute_name",
     "backed_values",
     "buffer_mark",

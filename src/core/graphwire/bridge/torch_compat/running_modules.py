@@ -186,6 +186,10 @@ def rename_builtins(graph: torch.fx.Graph) -> None:
             names.add(node.name)
 
 
+assert_in_graph = torch._assert
+"""Asserts a condition with a message, also in a symbolic trace."""
+
+
 def is_effect(target: Any) -> bool:
     """Return whether a node calls an operator with an effect token, which orders it among others."""
     return target is with_effects
