@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -12,34 +12,38 @@ from graphwire.bridge import torch_compat
 
 
 def remove_effect_tokens(
-    graph: torch.fx.Graph, root: torch.nn.Module, objects: Mapping[torch.fx.Node, Any]
+    graph: torch.fx.Graph,
+    root: torch.nn.Module,
+    objects: Mapping[torch.fx.Node, Any],
+    inputs: Collection[torch.fx.Node],
 ) -> None:
     """Remove the tokens of a graph and of its subgraphs, and the nodes that nothing uses, as torch does.
 
     Args:
         root: the module whose attributes the graph reads.
         objects: the objects that nodes read, whose methods the graph may call.
+        inputs: the nodes that read inputs of the program. They stay.
     """
     nested = {each: each.graph for each in root.modules() if isinstance(each, torch.fx.GraphModule)}
     effectful = {
         each for each, inner in nested.items() if any(torch_compat.is_effect(n.target) for n in inner.nodes)
     }
     for owner, each in ((root, graph), *nested.items()):
-        inputs: set[torch.fx.Node] = set()
+        taken: set[torch.fx.Node] = set()
         outputs: set[torch.fx.Node] = set()
         for node in list(each.nodes):
             if torch_compat.is_effect(node.target):
-                _call_directly(each, node, inputs, outputs, objects)
+                _call_directly(each, node, taken, outputs, objects)
             elif node.target is torch.ops.higher_order.invoke_subgraph:
                 called: Any = node.args[0]
                 if getattr(owner, called.target) in effectful:
-                    _pass_no_token(node, inputs, outputs)
+                    _pass_no_token(node, taken, outputs)
         if outputs:
             output = each.output_node()
             returned: Any = output.args[0]
             output.args = (tuple(returned[len(outputs) :]),)
-        each.eliminate_dead_code()
-        for token in inputs:
+        each.eliminate_dead_code(lambda node: node in inputs or node.is_impure())
+        for token in taken:
             if not token.users:
                 each.erase_node(token)
 

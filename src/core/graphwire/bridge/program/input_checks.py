@@ -129,8 +129,8 @@ def input_checks(
     names: Sequence[str],
     *,
     guards: bool,
-) -> InputChecks:
-    """Return the checks of a program.
+) -> tuple[InputChecks, list[str]]:
+    """Return the checks of a program, and the guards that they leave out: those that refer to no input.
 
     Args:
         inputs: the inputs of the graph that the caller passes.
@@ -147,12 +147,15 @@ def input_checks(
     numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
     conditions = list(input_conditions(graph, inputs, record.range_constraints))
     known = {each.code for each in conditions}
+    unchecked = []
     for guard in record.guards_code if guards else ():
         condition = guard_condition(guard, numbers)
-        if condition.code not in known:
+        if condition is None:
+            unchecked.append(f"{guard:.80}")
+        elif condition.code not in known:
             conditions.append(condition)
     tensors = [index for index, each in enumerate(inputs) if each.as_tensor is not None]
-    return InputChecks([_path_text(path) for path in paths], tensors, conditions)
+    return InputChecks([_path_text(path) for path in paths], tensors, conditions), unchecked
 
 
 def _path_text(path: Sequence[tuple[str, Any]]) -> str:

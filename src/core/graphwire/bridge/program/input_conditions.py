@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphwire import schema
-from graphwire.errors import DecodeError, shown
+from graphwire.errors import shown
 from graphwire.schema.texts import Expression, format_infix, parse_expression, parse_infix
 
 Step = tuple[str, Any]
@@ -242,19 +242,19 @@ _WORDS: dict[type, str] = {
 }
 
 
-def guard_condition(guard: str, paths: Mapping[tuple[Any, ...], int]) -> Condition:
-    """Return the condition of a guard, such as `L['x'].size()[0] % 8 == 0`.
+def guard_condition(guard: str, paths: Mapping[tuple[Any, ...], int]) -> Condition | None:
+    """Return the condition of a guard, such as `L['x'].size()[0] % 8 == 0`; None if it refers to something that is no input.
 
     Args:
         guard: a text that `check_guard` accepts.
         paths: the number of the flat input at each path, such as `("x", 0)`.
-
-    Raises:
-        DecodeError: it refers to something that is no input.
     """
     tree = ast.parse(guard, mode="eval").body
     sources: list[Source] = []
-    made = _Guard(paths, sources).visit(tree)
+    try:
+        made = _Guard(paths, sources).visit(tree)
+    except LookupError:
+        return None
     code = ast.unparse(ast.fix_missing_locations(made))
     for index, source in enumerate(sources):
         code = code.replace(f"_source_{index}_", source.code())
@@ -312,10 +312,7 @@ class _Guard(ast.NodeTransformer):
         steps.reverse()
         source = self._found(steps)
         if source is None:
-            raise DecodeError(
-                f"a guard refers to {ast.unparse(node)!r:.80}, which is no input of the program",
-                remedy="Load without it: check_guards=False",
-            )
+            raise LookupError
         if source not in self._sources:
             self._sources.append(source)
         return ast.Name(f"_source_{self._sources.index(source)}_", ast.Load())

@@ -23,8 +23,14 @@ from graphwire.bridge.graph import check_operators, decode_declared, decode_grap
 from graphwire.bridge.program.binding import bind_weights
 from graphwire.bridge.program.effect_tokens import remove_effect_tokens
 from graphwire.bridge.program.input_checks import check_structure, input_checks
-from graphwire.bridge.program.program import check_entry, decode_context, decode_values, tell_omitted
-from graphwire.errors import DecodeError
+from graphwire.bridge.program.program import (
+    check_entry,
+    decode_context,
+    decode_values,
+    leave_out,
+    tell_omitted,
+)
+from graphwire.errors import DecodeError, located
 from graphwire.hooks import Registry
 from graphwire.wire import Payloads
 
@@ -58,9 +64,6 @@ def decode_module(
     module_record = record.graph_module
     signature = module_record.signature
     check_operators(context, module_record.graph)
-    check_entry(record, DecodeError)
-    for dialect in record.verifiers:
-        torch_compat.verifier_of(dialect)
     table = tensors.StorageTable(payloads.records, context.place_device, graph_only)
     state, constants = decode_values(context, record, payloads, table)
     if given is not None:
@@ -74,24 +77,30 @@ def decode_module(
         ],
         held={each.value: each.name for _, each in held},
     )
+    check_entry(record, DecodeError)
+    for dialect in record.verifiers:
+        torch_compat.verifier_of(dialect)
     nodes = {node.name: node for node in graph.nodes}
+    lifted = {nodes[each.value]: spec for spec, each in held}
     torch_compat.rename_builtins(graph)
     outputs = signature.output_specs
     if record.verifiers[0] != _TRAINING:
         objects = {nodes[each.value]: constants.get(each.name) for spec, each in held if spec.custom_obj}
-        remove_effect_tokens(graph, root, objects)
+        remove_effect_tokens(graph, root, objects, lifted)
         outputs = [spec for spec in outputs if spec.token is None]
     module = torch_compat.ProgramModule()
+    for node in lifted:
+        node.name = torch_compat.attribute_name(graph, str(node.target))
     weights = {each.name: nodes[each.value] for _, each in held}
-    for name, node in weights.items():
-        node.name = torch_compat.attribute_name(graph, name)
-    _hold(module, root, graph, {nodes[each.value]: spec for spec, each in held}, state, constants)
+    _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
-    _check_inputs(module, graph, record, registry, check_guards=check_guards)
+    unchecked = _check_inputs(module, graph, record, registry, check_guards=check_guards)
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
     tell_omitted(context, left_out)
+    if unchecked:
+        leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), left_out)
     return module
 
 
@@ -162,21 +171,21 @@ def _set(
         owner = owners[prefix]
     if isinstance(value, torch.nn.Module):
         owners.setdefault(path, value)
-    known = getattr(owner, name, _NOTHING)
-    if known is value:
-        return
-    if known is not _NOTHING:
+    # Not by `hasattr`, which writes an error message first.
+    places = owner._parameters, owner._buffers, owner._modules, owner.__dict__
+    if any(name in place for place in places) or hasattr(type(owner), name):
+        if getattr(owner, name, None) is value:
+            return
         raise DecodeError(
             f"{path!r:.80} cannot be an attribute of the module, which already has one of that name",
             remedy="Load it as an ExportedProgram",
         )
-    if plain or not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):
+    if isinstance(value, torch.nn.Parameter):
+        owner._parameters[name] = value
+    elif plain or not isinstance(value, torch.Tensor):
         setattr(owner, name, value)
     else:
         owner.register_buffer(name, value, persistent=persistent)
-
-
-_NOTHING = object()
 
 
 def _write_back(
@@ -220,11 +229,16 @@ def _check_inputs(
     registry: Registry,
     *,
     check_guards: bool,
-) -> None:
-    """Complete a module with its code, and with checks of its inputs: by a node of the graph, or by a hook."""
+) -> list[str]:
+    """Complete a module with its code, and with checks of its inputs: by a node of the graph, or by a hook.
+
+    Returns:
+        The guards that cannot be checked.
+    """
     call = record.graph_module.module_call_graph[0].signature
     assert call is not None  # check_entry
-    in_spec, out_spec = decode_treespec(call.in_spec, registry), decode_treespec(call.out_spec, registry)
+    with located(lambda: "module_call_graph['']"):
+        in_spec, out_spec = decode_treespec(call.in_spec, registry), decode_treespec(call.out_spec, registry)
     names = _parameter_names(call, in_spec)
     passed = [
         argument
@@ -233,7 +247,7 @@ def _check_inputs(
         )
         if spec.user_input is not None or spec.constant_input is not None
     ]
-    checks = input_checks(record, passed, in_spec, names, guards=check_guards)
+    checks, unchecked = input_checks(record, passed, in_spec, names, guards=check_guards)
     placeholders = graph.find_nodes(op="placeholder")
     if check_guards and placeholders:
         module.add_module("_guards_fn", checks)
@@ -250,6 +264,7 @@ def _check_inputs(
             "a graph has an argument that generated code cannot express",
             remedy="Load it as an ExportedProgram",
         ) from error
+    return unchecked
 
 
 def _parameter_names(call: schema.ModuleCallSignature, in_spec: Any) -> list[str]:

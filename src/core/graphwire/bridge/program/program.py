@@ -361,9 +361,9 @@ def decode_program(
 def tell_omitted(context: DecodeContext, left_out: list[Omission] | None) -> None:
     """Tell what was omitted of the metadata, as the `left_out` of `decode_program`."""
     if omitted := context.provenance.omitted + context.traces.omitted:
-        _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
+        leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
     for omission in unread_metadata(context):
-        _leave_out(omission, left_out)
+        leave_out(omission, left_out)
 
 
 def decode_context(
@@ -462,11 +462,12 @@ def _decode_examples(
     except Exception as error:
         if is_of_caller(error):
             raise
-        _leave_out(Omission("example inputs", _why(error)), left_out)
+        leave_out(Omission("example inputs", _why(error)), left_out)
         return None
 
 
-def _leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
+def leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
+    """Tell that something was omitted, as the `left_out` of `decode_program`."""
     if left_out is None:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
     else:

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch._higher_order_ops.effects import _get_schema, with_effects
 from torch._ops import HigherOrderOperator, OpOverload
-from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
+from torch.fx.graph import _illegal_names, _PyTreeCodeGen, _PyTreeInfo
 
 from graphwire.bridge.torch_compat.private import generate_code
+from graphwire.lazy import pattern
 
 _GLOBALS = frozenset(("device", "inf", "nan"))
 """Names that generated code uses, and that the names of nodes must not be, besides those of Python's own functions."""
@@ -173,7 +174,15 @@ def _restored(
 
 def attribute_name(graph: torch.fx.Graph, path: str) -> str:
     """Return a new name for the node that reads an attribute, as torch derives it from the path."""
-    return graph._graph_namespace.create_name(graph._target_to_str(path), None)
+    namespace, name = graph._graph_namespace, path.replace(".", "_")
+    if _PLAIN.fullmatch(name) and name not in namespace._used_names and name not in _illegal_names:
+        namespace._used_names.add(name)  # torch would give the same name
+        return name
+    return namespace.create_name(graph._target_to_str(path), None)
+
+
+_PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
+"""Names that torch takes as they are: in small letters, without a number at the end, which torch would count on."""
 
 
 def rename_builtins(graph: torch.fx.Graph) -> None:
