@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Unpack
 
 from graphwire.api.argument_checks import check_choice, group_names
 from graphwire.api.error_boundary import reading
+from graphwire.api.loading import decode_from, load_with
 from graphwire.api.options import Groups, LoadOptions, options_of
-from graphwire.api.programs import decode_from, load, load_with
 from graphwire.errors import GraphwireWarning
 from graphwire.evolve.opsets import UnknownOps
 from graphwire.wire.archive import Readable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @reading("file")
-@options_of(load)
+@options_of(load_with)
 def load_module(
     file: Readable, *, check_guards: bool = True, **options: Unpack[LoadOptions]
 ) -> torch.fx.GraphModule:

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Collection, Mapping, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar, Unpack, cast
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
 from graphwire.analysis.inspection import (
     LoadReport,
-    Omission,
-    StepReport,
     Strippable,
     WriteReport,
     with_group_names,
 )
 from graphwire.analysis.validation import check_saved_program, check_valid
-from graphwire.api.archive import Archive, open
 from graphwire.api.argument_checks import (
     StorageOptions,
     bytes_of_extra_files,
     check_choice,
-    check_extra_files_dict,
     check_kind,
     check_records,
     check_storage_options,
     check_strip,
-    fill_extra_files,
     group_names,
     programs_by_name,
 )
 from graphwire.api.error_boundary import Boundary, reading, writing
+from graphwire.api.loading import load_with
 from graphwire.api.opsets import at_installed_opsets, program_after_plan
 from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, options_of
 from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped, without
@@ -56,13 +51,10 @@ from graphwire.errors import (
     ArchiveError,
     DecodeError,
     EncodeError,
-    GraphwireWarning,
-    message_text,
-    note_caller,
 )
 from graphwire.evolve.opsets import UnknownOps, plan_for
 from graphwire.hooks import Registry, registry_or_installed
-from graphwire.process import one_build_at_a_time, paused_gc
+from graphwire.process import paused_gc
 from graphwire.schema import Program
 from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
 from graphwire.wire.archive import PieceBuffer, Readable
@@ -76,8 +68,6 @@ if TYPE_CHECKING:
 
     from graphwire.api.files import PathOrFile
 
-
-R_co = TypeVar("R_co", covariant=True)
 
 DEFAULT_METHOD = "model"
 """The name of the program in a file that has only one."""
@@ -287,171 +277,6 @@ def load(
         cache=cache,
         report=report,
     )
-
-
-class Decoder(Protocol[R_co]):
-    """What makes a program of records: `decode_program`, or `decode_module`."""
-
-    def __call__(
-        self,
-        record: Program,
-        payloads: Payloads,
-        registry: Registry,
-        *,
-        device: torch.device | None,
-        graph_only: bool,
-        given: Mapping[str, torch.Tensor] | None,
-        origin: Any,
-        left_out: list[Omission] | None,
-        propagates: frozenset[str],
-    ) -> R_co: ...
-
-
-def load_with(
-    decode: Decoder[R_co],
-    file: Readable,
-    *,
-    method: str | None = None,
-    device: str | int | torch.device | None = None,
-    weights: LoadWeights = AS_SAVED,
-    copy: bool = False,
-    rank: int | None = None,
-    verify: bool = False,
-    unknown_ops: UnknownOps = "error",
-    groups: Groups | None = None,
-    registry: Registry | None = None,
-    extra_files: MutableMapping[str, Any] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    storage_options: StorageOptions = None,
-    cache: str | os.PathLike[str] | None = None,
-    report: Callable[[LoadReport], object] | None = None,
-) -> R_co:
-    """Load what `decode` makes of a program in a file. The options and errors are those of `load`."""
-    from graphwire.bridge.program import check_are_tensors
-
-    names = group_names(groups)
-    check_weights_choice(weights, tensors=True)
-    given = weights if isinstance(weights, Mapping) else None
-    if given is not None:
-        check_are_tensors(given)
-    graph_only = weights is None or given is not None
-    check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
-    check_extra_files_dict(extra_files)
-    pause = paused_gc()
-    with pause, pause:
-        source = AS_SAVED if graph_only else weights
-        with open(
-            file,
-            registry=registry,
-            limits=limits,
-            weights_from=source,
-            rank=rank,
-            storage_options=storage_options,
-            cache=cache,
-        ) as archive:
-            name = archive.method(method)
-            kept = (
-                {}
-                if extra_files is None
-                else {each: archive.read_extra(each) for each in archive.extra_files}
-            )
-            archive.fetch(name, payloads=not graph_only)
-            if verify and not graph_only:
-                archive.program_of(name)  # Its own problems are reported before all weights are read.
-                archive.check_payloads()
-            loaded = decode_from(
-                decode,
-                archive,
-                name,
-                device=device,
-                copy=copy,
-                unknown_ops=unknown_ops,
-                names=names,
-                graph_only=graph_only,
-                given=given,
-                reports=report is not None,
-            )
-        del archive  # The garbage collector then has only the program to traverse.
-    for omission in loaded.left_out:
-        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=4)
-    if report is not None and loaded.findings is not None:
-        try:
-            report(loaded.findings.with_steps(loaded.steps).with_dropped(loaded.left_out))
-        except Exception as error:
-            note_caller(error)
-            raise
-    if extra_files is not None:
-        fill_extra_files(extra_files, kept)
-    return loaded.value
-
-
-class Loaded(NamedTuple, Generic[R_co]):
-    """What was loaded, and what there is to tell of it."""
-
-    value: R_co
-    left_out: list[Omission]
-    steps: list[StepReport]
-    findings: LoadReport | None
-
-
-def decode_from(
-    decode: Decoder[R_co],
-    archive: Archive,
-    name: str,
-    *,
-    device: str | int | torch.device | None,
-    copy: bool,
-    unknown_ops: UnknownOps,
-    names: Mapping[str, str],
-    graph_only: bool = False,
-    given: Mapping[str, Any] | None = None,
-    reports: bool = False,
-) -> Loaded[R_co]:
-    """Decode a program of an archive, with its operators at the installed versions.
-
-    Args:
-        names: the process groups to use, by the names in the program.
-        graph_only: whether to make weights without elements.
-        given: the weights by name, if they are not those of the archive.
-        reports: whether to make the findings.
-    """
-    from graphwire.bridge.program import check_process_groups
-    from graphwire.bridge.tensors import target_device
-
-    turn = _turn(target_device(device), copied=copy or archive.is_remote)
-    with archive.boundary(name), turn, turn:
-        program = archive.program_of(name)
-        payloads = archive.payloads_of(name, copied=copy)
-        payloads.check_read(program)
-        if not graph_only:
-            archive.check_weights(name)
-        for warning in payloads.warnings:
-            warnings.warn(message_text(warning), GraphwireWarning, stacklevel=5)
-        findings = archive.report(name) if reports else None
-        left_out: list[Omission] = []
-        program, origin, rewritten, propagates = at_installed_opsets(program, archive.registry, unknown_ops)
-        regrouped: list[StepReport] = []
-        program = with_group_names(program, names, regrouped)
-        check_process_groups(program, archive.registry, names)
-        value = decode(
-            program,
-            payloads,
-            archive.registry,
-            device=target_device(device),
-            graph_only=graph_only,
-            given=given,
-            origin=origin,
-            left_out=left_out,
-            propagates=propagates,
-        )
-    steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
-    return Loaded(value, left_out, steps, findings)
-
-
-def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManager[object]:
-    """Return the turn to build a program. Copies are read while the lock is free: threads can read in parallel."""
-    copied = copied or (device is not None and device.type not in ("cpu", "meta"))
-    return nullcontext() if copied else one_build_at_a_time()
 
 
 @options_of(load)
