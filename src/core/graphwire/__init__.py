@@ -149,7 +149,11 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("graphwire.errors")  # noqa: TID251 a module of this package
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
+    from graphwire.process import paused_gc
+
+    pause = paused_gc()
+    with pause, pause:  # Modules are no garbage: a collection, of all that torch has made, would take as long as the import.
+        value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
     globals()[name] = value
     return value
 
