@@ -81,6 +81,7 @@ def _assert_round_trips(
     assert_code_is_torchs(loaded)
     with _torch_may_warn():
         assert_same_values(_computed(loaded, args, kwargs), expected)
+        assert_same_values(_computed(graphwire.load_module(data), args, kwargs), expected)
     assert graphwire.dumps(loaded, format=format) == data, "the second save gives other bytes"
     if format == "json" and with_torch:
         _assert_torch_agrees(program, data, lambda each: _computed(each, args, kwargs), expected)
@@ -120,10 +121,12 @@ def _loaded_by_torch(data: bytes) -> ExportedProgram:
     return torch.export.load(io.BytesIO(data))
 
 
-def _computed(program: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a program computes from copies of inputs and what it leaves in them, or how it fails to."""
+def _computed(
+    program: ExportedProgram | torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a program or its module computes from copies of inputs and what it leaves in them, or how it fails to."""
     args, kwargs = pytree.tree_map_only(torch.Tensor, _copied, (args, kwargs))
-    module = program.module()
+    module = program if isinstance(program, torch.nn.Module) else program.module()
     torch.manual_seed(0)
     try:
         return module(*args, **kwargs), args, kwargs

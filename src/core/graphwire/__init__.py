@@ -6,6 +6,7 @@
 For an ExportedProgram
     save, dumps               write a program to a file or bytes
     load, loads               read a program from a file or bytes, of graphwire or of torch since 2.1
+    load_module               read a program as a module that runs, to serve it, in a fraction of the time
     bind                      give weights to a program that was loaded without
     to_schema, from_schema    to records and payloads, and back
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
     from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
     from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
+    from graphwire.api.modules import load_module
     from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
     from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
     from graphwire.api.viewing import View, view
@@ -100,6 +102,7 @@ __all__ = [
     "hookimpl",
     "inspect",
     "load",
+    "load_module",
     "loads",
     "open",
     "plan_upgrade",
@@ -123,6 +126,7 @@ _NAMES = {
     "graphwire.api.compare": ("canonicalize", "content_hash", "diff", "supports", "targets"),
     "graphwire.api.documents": ("decode", "encode", "treespec_dumps", "treespec_loads"),
     "graphwire.api.files": ("convert", "inspect", "plan_upgrade", "plugins", "upgrade", "verify", "weights"),
+    "graphwire.api.modules": ("load_module",),
     "graphwire.api.options": ("LoadOptions", "OpenOptions", "SaveOptions"),
     "graphwire.api.programs": ("bind", "dumps", "from_schema", "load", "loads", "save", "to_schema"),
     "graphwire.api.viewing": ("View", "view"),
@@ -145,7 +149,11 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("graphwire.errors")  # noqa: TID251 a module of this package
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
+    from graphwire.process import paused_gc
+
+    pause = paused_gc()
+    with pause, pause:  # Modules are no garbage: a collection, of all that torch has made, would take as long as the import.
+        value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
     globals()[name] = value
     return value
 

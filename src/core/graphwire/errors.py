@@ -6,6 +6,7 @@
     ├── DecodeError                  records cannot become a program on this installation
     │   ├── UnknownOperatorError     no handler on this installation resolves an operator
     │   └── UnknownTypeError         a container type is not registered here
+    ├── InputError                   the arguments of a call of a loaded module do not fit the program
     ├── SchemaError                  a document is not a program of a supported schema
     │   ├── ValidationError          …with every problem and its place in `.problems`
     │   ├── UnsupportedFeatureError  the document requires a feature that this version does not know
@@ -51,6 +52,7 @@ __all__ = [
     "FormatError",
     "GraphwireError",
     "GraphwireWarning",
+    "InputError",
     "LimitError",
     "MissingPluginError",
     "MissingRecordError",
@@ -324,6 +326,10 @@ def problems_of(error: GraphwireError, kind: str) -> list[Problem]:
         before = f"{error.place}: " if error.place else ""
         return [each._replace(place=f"{before}{each.place}") for each in error.problems]
     return [Problem(error.place or "archive", kind, error.problem)]
+
+
+class InputError(GraphwireError, ValueError):
+    """The arguments of a call do not fit the program; the message names the input and what it must be."""
 
 
 class DecodeError(GraphwireError):

@@ -49,9 +49,13 @@ from graphwire.wire.package import (
 from graphwire.wire.remote import located
 
 if TYPE_CHECKING:
-    from graphwire.api import bare_document
+    import torch
+
+    from graphwire.api import bare_document, modules
+    from graphwire.api.options import Groups
+    from graphwire.evolve.opsets import UnknownOps
 else:
-    bare_document = later("graphwire.api.bare_document")
+    bare_document, modules = later("graphwire.api.bare_document"), later("graphwire.api.modules")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -344,6 +348,36 @@ class Archive(Closing):
             payloads.records = archives.keep_records(payloads.records, archive, manifest, self._cache)
         self.weights.attach(payloads, copied=copied)
         return payloads
+
+    @_bounded
+    def module(
+        self,
+        method: str | None = None,
+        *,
+        device: str | int | torch.device | None = None,
+        copy: bool = False,
+        unknown_ops: UnknownOps = "error",
+        groups: Groups | None = None,
+        check_guards: bool = True,
+    ) -> torch.fx.GraphModule:
+        """Return a program as a module that runs, with the weights that the archive was opened with. Needs torch.
+
+        Args:
+            method: the name of the program, for a file with several.
+            device: as in `load_module`; so are the others.
+
+        Raises:
+            GraphwireError: as `load_module`.
+        """
+        return modules.module_of(
+            self,
+            method,
+            device=device,
+            copy=copy,
+            unknown_ops=unknown_ops,
+            groups=groups,
+            check_guards=check_guards,
+        )
 
     @property
     def is_remote(self) -> bool:

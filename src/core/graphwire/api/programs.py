@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Collection, Mapping, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
 from graphwire.analysis.inspection import (
     LoadReport,
-    Omission,
-    StepReport,
     Strippable,
     WriteReport,
     with_group_names,
 )
 from graphwire.analysis.validation import check_saved_program, check_valid
-from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
     StorageOptions,
     bytes_of_extra_files,
     check_choice,
-    check_extra_files_dict,
     check_kind,
     check_records,
     check_storage_options,
     check_strip,
-    fill_extra_files,
     group_names,
     programs_by_name,
 )
 from graphwire.api.error_boundary import Boundary, reading, writing
+from graphwire.api.loading import load_with
 from graphwire.api.opsets import at_installed_opsets, program_after_plan
 from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, options_of
 from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped, without
@@ -56,13 +51,10 @@ from graphwire.errors import (
     ArchiveError,
     DecodeError,
     EncodeError,
-    GraphwireWarning,
-    message_text,
-    note_caller,
 )
 from graphwire.evolve.opsets import UnknownOps, plan_for
 from graphwire.hooks import Registry, registry_or_installed
-from graphwire.process import one_build_at_a_time, paused_gc
+from graphwire.process import paused_gc
 from graphwire.schema import Program
 from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
 from graphwire.wire.archive import PieceBuffer, Readable
@@ -265,93 +257,26 @@ def load(
         WeightsError: weights are missing, changed, or do not fit; the error lists all of them.
         LimitError: the file exceeds `limits`.
     """
-    from graphwire.bridge.program import (
-        bind_weights,
-        check_are_tensors,
-        check_process_groups,
+    from graphwire.bridge.program import decode_program
+
+    return load_with(
         decode_program,
+        file,
+        method=method,
+        device=device,
+        weights=weights,
+        copy=copy,
+        rank=rank,
+        verify=verify,
+        unknown_ops=unknown_ops,
+        groups=groups,
+        registry=registry,
+        extra_files=extra_files,
+        limits=limits,
+        storage_options=storage_options,
+        cache=cache,
+        report=report,
     )
-    from graphwire.bridge.tensors import target_device
-
-    names = group_names(groups)
-    check_weights_choice(weights, tensors=True)
-    given = weights if isinstance(weights, Mapping) else None
-    if given is not None:
-        check_are_tensors(given)
-    graph_only = weights is None or given is not None
-    check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
-    check_extra_files_dict(extra_files)
-    pause = paused_gc()
-    with pause, pause:
-        source = AS_SAVED if graph_only else weights
-        with open(
-            file,
-            registry=registry,
-            limits=limits,
-            weights_from=source,
-            rank=rank,
-            storage_options=storage_options,
-            cache=cache,
-        ) as archive:
-            name = archive.method(method)
-            kept = (
-                {}
-                if extra_files is None
-                else {each: archive.read_extra(each) for each in archive.extra_files}
-            )
-            archive.fetch(name, payloads=not graph_only)
-            if verify and not graph_only:
-                archive.program_of(name)  # Its own problems are reported before all weights are read.
-                archive.check_payloads()
-            turn = _turn(target_device(device), copied=copy or archive.is_remote)
-            with archive.boundary(name), turn, turn:
-                program = archive.program_of(name)
-                payloads = archive.payloads_of(name, copied=copy)
-                payloads.check_read(program)
-                if not graph_only:
-                    archive.check_weights(name)
-                for warning in payloads.warnings:
-                    warnings.warn(message_text(warning), GraphwireWarning, stacklevel=3)
-                findings = archive.report(name) if report is not None else None
-                left_out: list[Omission] = []
-                program, origin, rewritten, propagates = at_installed_opsets(
-                    program, archive.registry, unknown_ops
-                )
-                regrouped: list[StepReport] = []
-                program = with_group_names(program, names, regrouped)
-                check_process_groups(program, archive.registry, names)
-                loaded = decode_program(
-                    program,
-                    payloads,
-                    archive.registry,
-                    device=target_device(device),
-                    graph_only=graph_only,
-                    origin=origin,
-                    left_out=left_out,
-                    propagates=propagates,
-                )
-                if given is not None:
-                    bind_weights(loaded, given)
-                del program, payloads
-        del archive  # The garbage collector then has only the program to traverse.
-    for omission in left_out:
-        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
-    if report is not None and findings is not None:
-        steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
-        try:
-            report(findings.with_steps(steps).with_dropped(left_out))
-        except Exception as error:
-            note_caller(error)
-            raise
-    if extra_files is not None:
-        fill_extra_files(extra_files, kept)
-    return loaded
-
-
-def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManager[object]:
-    """Return the turn to build a program. Copies are read while the lock is free: threads can read in parallel."""
-    copied = copied or (device is not None and device.type not in ("cpu", "meta"))
-    return nullcontext() if copied else one_build_at_a_time()
 
 
 @options_of(load)

@@ -165,6 +165,7 @@ class DecodeContext:
     registry: Registry
     fakes: torch_compat.FakeTensors
     constants: dict[str, Any]
+    """The graph's own tensors and objects, and those of the program, by payload name."""
     place_device: Callable[[torch.device], torch.device]
     """Maps a device in the document to the device to use on this machine (the `device=` of load)."""
     frames: list[str]
@@ -175,6 +176,9 @@ class DecodeContext:
     """Selects the stack traces to build."""
     provenance: Unfolding = field(default_factory=lambda: provenance_of(()))
     """Selects the nodes that get their provenance."""
+    describes: bool = True
+    """Whether nodes get a `val`, the fake tensors and symbols that describe their values, and their origins. A module that only
+    runs needs neither."""
     ranges: dict[str, Any] = field(default_factory=dict)
     symbols: dict[str, sympy.Symbol] = field(default_factory=dict)
     expressions: dict[str, sympy.Basic] = field(default_factory=dict)

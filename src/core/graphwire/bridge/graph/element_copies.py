@@ -58,7 +58,8 @@ def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
             continue
         with graph.inserting_after(last.get(first, first)):
             node = scope.call(operator.getitem, first.args, {}, name)
-        scope.complete(node, name, element_of(first), scope.metadata(name, {}))
+        value = element_of(first) if scope.context.describes else None
+        scope.complete(node, name, value, scope.metadata(name, {}))
         set_stated_value(scope, node, scope.noted(name))
         named[name] = last[first] = node
         for by, positions in copy.uses.items():

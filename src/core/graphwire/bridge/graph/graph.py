@@ -7,7 +7,8 @@ This module handles placeholders, the output and attributes of the graph's modul
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -263,9 +264,11 @@ def _encode_call(scope: EncodeScope, node: torch.fx.Node) -> schema.Node:
 class _GraphScope(DecodeScope):
     """The scope of the graph that is being decoded, with the attributes of its module."""
 
-    def __init__(self, context: DecodeContext, record: schema.Graph) -> None:
+    def __init__(self, context: DecodeContext, record: schema.Graph, held: Mapping[str, str]) -> None:
         super().__init__(context, record)
         self.module = torch.nn.Module()
+        self.held = held
+        """The attribute that holds an input, by the name of the input: it is read, and not passed."""
         self._attributes: dict[str, torch.fx.Node] = {}
         self._subgraphs: dict[str, schema.Graph] = {}
         self._treespecs: dict[str, str] = {}
@@ -312,7 +315,8 @@ class _GraphScope(DecodeScope):
         self._hold(target, tensor)
         node = self._attribute(name, target)
         noted = self.noted(name)
-        if noted is None or not (noted.unstated or noted.value is not None):
+        described = self.context.describes
+        if described and (noted is None or not (noted.unstated or noted.value is not None)):
             node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
         set_stated_value(self, node, noted)
         return node
@@ -355,17 +359,22 @@ def _check_free(module: torch.nn.Module, name: str) -> None:
 
 
 def decode_graph(
-    context: DecodeContext, record: schema.Graph, *, literal_names: Sequence[str | None] = ()
+    context: DecodeContext,
+    record: schema.Graph,
+    *,
+    literal_names: Sequence[str | None] = (),
+    held: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[torch.fx.Graph, torch.nn.Module]:
     """Decode a graph to an FX graph, and the module whose attributes it reads.
 
     Args:
         literal_names: the name of each input in the signature, for inputs that have no name themselves.
+        held: the attributes to read inputs from, by the name of the input. Other inputs are placeholders.
 
     Raises:
         DecodeError: the record does not match this installation; `place` names the part.
     """
-    scope = _GraphScope(context, record)
+    scope = _GraphScope(context, record, held)
     with located(lambda: f"graph.inputs[{index}]"):
         for index, argument in enumerate(record.inputs):
             _decode_placeholder(scope, index, argument, record.input_names or literal_names)
@@ -381,7 +390,7 @@ def decode_graph(
 
 
 def _decode_placeholder(
-    scope: DecodeScope, index: int, argument: schema.Argument, names: Sequence[str | None]
+    scope: _GraphScope, index: int, argument: schema.Argument, names: Sequence[str | None]
 ) -> None:
     if (tensor := argument.as_tensor) is not None:
         name, value = tensor.name, decode_tensor(scope, tensor, input_value=True)
@@ -397,6 +406,10 @@ def _decode_placeholder(
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_compat.mark_parameter_or_buffer(value, held_as)
+    if (path := scope.held.get(name)) is not None:
+        node = scope.maker.make("get_attr", path, (), {}, name)
+        scope.add(name, node, value, scope.metadata(name, {}))
+        return
     node = scope.maker.make("placeholder", name, (), {}, name)
     noted = scope.noted(name)
     if noted is not None and noted.target is not None and node.target != noted.target:
@@ -413,9 +426,12 @@ def _decode_call(scope: _GraphScope, record: schema.Node) -> None:
     metadata.setdefault("nn_module_stack", {})
     name = record.name or _value_name(record)
     node = scope.call(called.target, args, kwargs, name)
-    scope.propagated = propagated_values(scope, record, node) if record.propagate else {}
+    scope.propagated = (
+        propagated_values(scope, record, node) if record.propagate and context.describes else {}
+    )
     decode_results(scope, called, record, node, metadata)
-    _note_assertion(context, record.target, node)
+    if context.describes:
+        _note_assertion(context, record.target, node)
 
 
 def _value_name(record: schema.Node) -> str | None:
@@ -440,7 +456,7 @@ def _decode_output(scope: _GraphScope) -> None:
     node = scope.graph.output(result)
     if record.output_metadata is not None:
         node.meta.update(decode_metadata(scope.context, record.output_metadata))
-        if record.output_metadata.stated:
+        if record.output_metadata.stated and scope.context.describes:
             node.meta["val"] = torch.fx.node.map_arg(result, lambda each: each.meta.get("val"))
 
 

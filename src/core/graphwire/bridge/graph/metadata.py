@@ -101,6 +101,8 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
         meta["stack_trace"] = trace
     texts = context.texts
     for key, text in record.metadata.items():
+        if key == "from_node" and not context.describes:
+            continue
         known = texts.get((key, text))
         if known is None:
             known = texts[key, text] = _decode_text(context, key, text)
@@ -113,7 +115,7 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
         meta[name] = value.copy() if kind is dict or kind is list else value
     if "custom" in meta:
         meta["custom"] = json.loads(record.metadata["custom"])
-    if record.from_node is not None and context.provenance.take(record.from_node):
+    if record.from_node is not None and context.describes and context.provenance.take(record.from_node):
         if "from_node" in meta:
             note_unread(context, "from_node", SAID_TWICE)
         meta["from_node"] = [context.sources[index] for index in record.from_node]

@@ -250,8 +250,10 @@ class DecodeScope:
         if name is not None and node.name != name:  # FX looks up hooks and tables at each assignment
             node.name = name
         node.meta.update(metadata)
-        node.meta["val"] = value
         context = self.context
+        if not context.describes:
+            return
+        node.meta["val"] = value
         if context.pending and value is not None:
             bindings = torch_compat.unbacked_bindings(value, context.shape_env, context.pending)
             if bindings and node.op != "placeholder":  # the caller passes an input, so it binds no symbol
@@ -272,6 +274,8 @@ class DecodeScope:
 
 def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: schema.ValueMetadata | None) -> None:
     """Set the value in the metadata of a reading node, if the record has none or another than what the node reads."""
+    if not scope.context.describes:
+        return
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
     elif noted is not None and noted.value is not None:
@@ -315,6 +319,8 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
     decoder = _VALUES.get(arm)
     if decoder is None:
         raise DecodeError(f"a value of a graph cannot be {arm}")
+    if not scope.context.describes:
+        return None
     try:
         return decoder(scope.context, scope.record, argument, input_value)
     except KeyError as error:

@@ -1,6 +1,7 @@
 """How is an `ExportedProgram` converted to a record and payloads, and back?"""
 
 from graphwire.bridge.program.binding import bind_weights, check_are_tensors, tensors_from_store
+from graphwire.bridge.program.module import decode_module
 from graphwire.bridge.program.process_groups import check_process_groups
 from graphwire.bridge.program.program import decode_program, encode_program, record_tables
 from graphwire.bridge.program.program_check import check_is_exported_program
@@ -15,6 +16,7 @@ __all__ = [
     "check_are_tensors",
     "check_is_exported_program",
     "check_process_groups",
+    "decode_module",
     "decode_program",
     "element_facts",
     "encode_program",

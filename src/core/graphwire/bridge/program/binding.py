@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch.export import ExportedProgram
@@ -42,7 +42,17 @@ class _Tie(NamedTuple):
         return [*self.weights, *self.constants]
 
 
-def bind_weights(program: ExportedProgram, weights: Mapping[str, torch.Tensor]) -> None:
+class Bound(Protocol):
+    """What has weights and constants by name: a program, or the parts of one."""
+
+    @property
+    def state_dict(self) -> dict[str, Any]: ...
+
+    @property
+    def constants(self) -> dict[str, Any]: ...
+
+
+def bind_weights(program: Bound, weights: Mapping[str, torch.Tensor]) -> None:
     """Replace the weights of a program by tensors of the same shapes, strides and element types, which it then shares.
 
     Args:
@@ -79,7 +89,7 @@ def bind_weights(program: ExportedProgram, weights: Mapping[str, torch.Tensor]) 
             program.constants[name] = bound[key]
 
 
-def _ties(program: ExportedProgram) -> dict[int, _Tie]:
+def _ties(program: Bound) -> dict[int, _Tie]:
     """Return the tensors to replace: all weights, and the constants without elements."""
     ties: dict[int, _Tie] = {}
     for name, value in program.state_dict.items():

@@ -34,6 +34,7 @@ from graphwire.bridge.graph import (
     unread_metadata,
 )
 from graphwire.bridge.program.attribute_types import edited_attributes_named
+from graphwire.bridge.program.binding import bind_weights
 from graphwire.bridge.program.process_groups import group_sizes_here
 from graphwire.bridge.program.signature import (
     decode_module_calls,
@@ -153,7 +154,7 @@ def _encode_program(
         encoded_values=encoded,
     )
     record.group_sizes = group_sizes_here(record, context.registry)
-    _check_entry(record, EncodeError)
+    check_entry(record, EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
@@ -289,6 +290,7 @@ def decode_program(
     *,
     device: torch.device | None = None,
     graph_only: bool = False,
+    given: Mapping[str, torch.Tensor] | None = None,
     origin: OpaqueOrigin | None = None,
     left_out: list[Omission] | None = None,
     propagates: frozenset[str] = frozenset(),
@@ -298,6 +300,7 @@ def decode_program(
     Args:
         device: the device for weights, metadata and device arguments; None keeps the original ones.
         graph_only: make the weights without elements (on the meta device) and read no payload.
+        given: the weights by name, if they are not those of the payloads. The program shares them.
         origin: the origin of unavailable operators, which then become opaque; None makes them an error.
         left_out: receives what is omitted without changing what the program computes; if None, warnings are issued.
         propagates: the operators whose results may be computed on metadata.
@@ -306,44 +309,27 @@ def decode_program(
         DecodeError: this installation lacks something that the program needs.
         ArchiveError: a payload reaches beyond its record.
         ValidationError: weights or constants are missing, or differ from the graph's description.
+        WeightsError: given weights are missing or do not fit.
     """
-    place = _placement(device)
     module_record = record.graph_module
-    frames = [frame.text for frame in module_record.stack_frames]
     provenance = provenance_of(module_record.node_sources)
-    context = DecodeContext(
-        registry=registry,
-        fakes=torch_compat.FakeTensors(torch_compat.DecodedMode()),
-        constants={},
-        place_device=place,
-        frames=frames,
-        traces=traces_of(frames),
-        sources=decode_sources(module_record.node_sources, provenance),
-        provenance=provenance,
-        ranges=tensors.decode_ranges(record.range_constraints),
-        origin=origin,
-        propagates=propagates,
-    )
+    context = decode_context(record, registry, device, origin, propagates)
+    context.sources = decode_sources(module_record.node_sources, provenance)
+    context.provenance = provenance
+    context.ranges = tensors.decode_ranges(record.range_constraints)
     check_operators(context, module_record.graph)
     inline = tensors.decode_ranges(module_record.inline_constraints or {})
     if context.ranges or inline:
         torch_compat.reserve_unbacked(context.shape_env, [*context.ranges, *inline])
-    table = tensors.StorageTable(payloads.records, place, graph_only)
-    noted = record.producer is not None
-    encoded = record.encoded_values
-    state = tensors.decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
-    constants = tensors.decode_payloads(
-        context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
-    )
-    tensors.check_weights(record, payloads, {**constants, **state})
-    context.constants = constants
+    table = tensors.StorageTable(payloads.records, context.place_device, graph_only)
+    state, constants = decode_values(context, record, payloads, table)
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
     graph, root = decode_graph(context, module_record.graph, literal_names=names)
     if module_record.graph.copies:
         set_output_names(signature, graph)
     tensors.infer_hints(context)
-    _check_entry(record, DecodeError)
+    check_entry(record, DecodeError)
     calls = decode_module_calls(context, module_record.module_call_graph)
     if module_record.graph.copies:
         restore_copy_names(calls, module_record.graph.copies, graph)
@@ -365,15 +351,70 @@ def decode_program(
         program.graph_module.meta["inline_constraints"] = tensors.ranges_by_expression(context, inline)
     tensors.decode_replacements(context, module_record.replacements)
     torch_compat.set_guards(program, list(record.guards_code))
-    if omitted := context.provenance.omitted + context.traces.omitted:
-        _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
-    for omission in unread_metadata(context):
-        _leave_out(omission, left_out)
+    tell_omitted(context, left_out)
     torch_compat.allow_tracing(context.fakes.mode)
+    if given is not None:
+        bind_weights(program, given)
     return program
 
 
-def _check_entry(record: schema.Program, error: type[GraphwireError]) -> None:
+def tell_omitted(context: DecodeContext, left_out: list[Omission] | None) -> None:
+    """Tell what was omitted of the metadata, as the `left_out` of `decode_program`."""
+    if omitted := context.provenance.omitted + context.traces.omitted:
+        leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
+    for omission in unread_metadata(context):
+        leave_out(omission, left_out)
+
+
+def decode_context(
+    record: schema.Program,
+    registry: Registry,
+    device: torch.device | None,
+    origin: OpaqueOrigin | None,
+    propagates: frozenset[str],
+    *,
+    describes: bool = True,
+) -> DecodeContext:
+    """Return the state of decoding a program, without its ranges and origins of nodes. The arguments are those of
+    `decode_program`.
+
+    Args:
+        describes: whether nodes get a `val`.
+    """
+    frames = [frame.text for frame in record.graph_module.stack_frames]
+    return DecodeContext(
+        registry=registry,
+        fakes=torch_compat.FakeTensors(torch_compat.DecodedMode()),
+        constants={},
+        place_device=_placement(device),
+        frames=frames,
+        traces=traces_of(frames),
+        sources=[],
+        describes=describes,
+        origin=origin,
+        propagates=propagates,
+    )
+
+
+def decode_values(
+    context: DecodeContext, record: schema.Program, payloads: Payloads, table: tensors.StorageTable
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the weights of a program and its constants, by name. The constants are part of the context from then on.
+
+    Raises:
+        DecodeError, ArchiveError, ValidationError: as `decode_program`.
+    """
+    noted, encoded = record.producer is not None, record.encoded_values
+    state = tensors.decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
+    constants = tensors.decode_payloads(
+        context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
+    )
+    tensors.check_weights(record, payloads, {**constants, **state})
+    context.constants = constants
+    return state, constants
+
+
+def check_entry(record: schema.Program, error: type[GraphwireError]) -> None:
     """Raise if a program lacks what `ExportedProgram.module` and `call_spec` read first.
 
     Raises:
@@ -421,11 +462,12 @@ def _decode_examples(
     except Exception as error:
         if is_of_caller(error):
             raise
-        _leave_out(Omission("example inputs", _why(error)), left_out)
+        leave_out(Omission("example inputs", _why(error)), left_out)
         return None
 
 
-def _leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
+def leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
+    """Tell that something was omitted, as the `left_out` of `decode_program`."""
     if left_out is None:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
     else:

@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from torch.fx import graph as fx_graph
 from torch.fx.experimental import _config as fx_config
-from torch.fx.graph import CodeGen, Graph, PythonCode
+from torch.fx.graph import CodeGen, Graph, PythonCode, _PyTreeCodeGen, _PyTreeInfo
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.fx.node import Node, _get_qualified_name
+from torch.utils import _pytree
 
 Names = dict[Node, str]
 """The name of each node in the code."""
@@ -34,7 +35,7 @@ def python_code(graph: Graph) -> PythonCode | None:
     """Return what `graph.python_code("self")` returns; None if torch must write it."""
     codegen = graph._codegen
     if (
-        type(codegen) is not CodeGen
+        type(codegen) not in (CodeGen, _PyTreeCodeGen)
         or codegen._body_transformer is not None
         or getattr(graph, "_co_fields", None)
     ):
@@ -65,8 +66,13 @@ def _is_torchs_text() -> bool:
     part = graph.call_function(operator.getitem, (total, slice(0, x, None)))
     graph.call_function(torch.sym_max, (part, {"key": [weight, (part, 1)]}))
     product = graph.call_function(operator.mul, (-2, graph.call_function(operator.neg, (part,))))
+    graph.call_module("checks", (x, unused))
     graph.output((product, [x], None))
+    spec = _pytree.tree_structure(((0,), {"unused": 0}))
     try:
+        if _written(graph) != graph.python_code("self"):
+            return False
+        graph._codegen = _PyTreeCodeGen(_PyTreeInfo(["input", "unused"], spec, spec))
         return bool(_written(graph) == graph.python_code("self"))
     except Exception:  # noqa: BLE001 # a release whose generator has other parts
         return False
@@ -110,10 +116,10 @@ def _written(graph: Graph) -> PythonCode:
             if target == name:
                 continue
             line = f"    {name} = {target}"
-        elif op == "get_attr":
-            line = f"    {name} = {_attribute(target)}"
+        elif op in {"get_attr", "call_module"}:
+            line = f"    {name} = {_attribute(target)}{_called(node, names) if op == 'call_module' else ''}"
         elif op == "output" and index == last:
-            line = f"    return {_text(args[0], names)}"
+            line = f"    {graph._codegen.generate_output(_Text(_text(args[0], names)))}"
         else:
             raise _OtherText
         lines.append(f"{line};  {freed} = None" if freed else line)
@@ -121,9 +127,9 @@ def _written(graph: Graph) -> PythonCode:
     lines.append("    ")  # torch ends the last line, and indents what follows it
     numbers.append(last)
     code = "\n".join(lines)
+    _check_names(parameters)
     if "# COUNTER: " in code or len(set(parameters)) < len(parameters) or "self" in parameters:
         raise _OtherText
-    _check_names(parameters)
     prologue = graph._codegen.gen_fn_def(parameters, "")
     return PythonCode(
         f"\n\n\n{prologue}\n{code}",
@@ -131,6 +137,15 @@ def _written(graph: Graph) -> PythonCode:
         _lineno_map=dict(enumerate(numbers, prologue.count("\n") + 1)),
         **_START,
     )
+
+
+class _Text(str):
+    """A text that is its own representation: `generate_output` writes that of what is returned."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 _START: dict[str, Any] = {"_prologue_start": 4} if "_prologue_start" in vars(PythonCode) else {}
@@ -196,6 +211,10 @@ def _callee(target: Any) -> tuple[str | None, str]:
 def _attribute(path: str) -> str:
     _check_names(part for part in path.split(".") if not part.isdecimal())
     return fx_graph._format_target("self", path)
+
+
+def _called(node: Node, names: Names) -> str:
+    return f"({', '.join([*(_text(each, names) for each in node._args), *_keywords(node._kwargs, names)])})"
 
 
 def _keywords(kwargs: dict[str, Any], names: Names) -> list[str]:

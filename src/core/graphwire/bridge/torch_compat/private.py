@@ -146,11 +146,17 @@ def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) 
     return made
 
 
-def generate_code(module: torch.fx.GraphModule) -> None:
+def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
     """Generate the code of a module from `graph_module` and of all nested modules, so that they equal what torch constructs.
 
     An argument without a Python literal, such as an operator inside a dict, cannot be part of generated code. As in programs
     that torch loads, such a module keeps its graph and has the code of an empty one.
+
+    Args:
+        runs: whether the module must run.
+
+    Raises:
+        SyntaxError: the module must run, and generated code cannot express an argument.
     """
     modules = [each for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
     written = []
@@ -159,7 +165,7 @@ def generate_code(module: torch.fx.GraphModule) -> None:
             graph.python_code = functools.partial(_given, code)
             written.append(graph)
     try:
-        _compile(modules)
+        _compile(modules, runs=runs)
     finally:
         for graph in written:
             del graph.python_code
@@ -181,13 +187,15 @@ def _sort_table(graph: torch.fx.Graph) -> None:
             row.update(dict.fromkeys(in_order))
 
 
-def _compile(modules: Iterable[torch.fx.GraphModule]) -> None:
+def _compile(modules: Iterable[torch.fx.GraphModule], *, runs: bool) -> None:
     for each in modules:
         if "_code" not in vars(each):
             graph = each._graph
             try:
                 each.recompile()  # and those below
             except SyntaxError:
+                if runs:
+                    raise
                 message = "a graph has an argument that generated code cannot express: its module does nothing when called"
                 warnings.warn(message, GraphwireWarning, stacklevel=2)
                 each.graph = torch.fx.Graph()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch.fx import _pytree as fx_pytree
 from torch.utils import _pytree
 
 from graphwire.errors import DecodeError, exception_text
@@ -93,6 +94,73 @@ def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
         raise DecodeError(
             f"the container type {class_name(spec.type)} fails: {exception_text(error)}"
         ) from error
+
+
+def input_paths(spec: Any, names: Sequence[str]) -> Iterator[tuple[tuple[str, Any], ...]]:
+    """Yield the path of each leaf of a program's arguments: steps with a kind, `item` or `attribute`, and a key.
+
+    Args:
+        spec: the structure of positional and keyword arguments.
+        names: the names of the parameters. They are the first steps.
+    """
+    arguments = [each for part in children_of(spec) for each in children_of(part)]
+    for name, argument in zip(names, arguments, strict=True):
+        yield from _leaf_paths(argument, (("item", name),))
+
+
+def _leaf_paths(spec: Any, path: tuple[tuple[str, Any], ...]) -> Iterator[tuple[tuple[str, Any], ...]]:
+    if spec.type is None:
+        yield path
+        return
+    children = children_of(spec)
+    for step, child in zip(_steps(spec, len(children)), children, strict=True):
+        yield from _leaf_paths(child, (*path, step))
+
+
+def _steps(spec: Any, count: int) -> Sequence[tuple[str, Any]]:
+    """Return the steps to the children of a container."""
+    context = spec.context
+    if is_namedtuple(context):
+        return [("attribute", name) for name in context._fields]
+    if spec.type is tuple or spec.type is list:
+        return [("item", index) for index in range(count)]
+    if spec.type is dict:
+        return [("item", key) for key in context]
+    if is_registered_by_fields(spec.type):
+        return [("attribute", name) for name in context[0]]
+    try:  # what its registration says of an instance, whose elements are numbers
+        registered = _pytree.SUPPORTED_NODES[spec.type]
+        made = registered.unflatten_fn(range(count), context)
+        keys = [vars(key) for key, _ in registered.flatten_with_keys_fn(made)[0]]
+        steps = [("attribute" if "name" in key else "item", next(iter(key.values()))) for key in keys]
+    except Exception:  # noqa: BLE001 of a plugin or library
+        steps = []
+    return steps if len(steps) == count else [("item", index) for index in range(count)]
+
+
+def is_same_structure(spec: Any, other: Any) -> bool:
+    """Return whether arguments of a structure can be passed where another is expected: keys of dicts have any order, and a
+    `torch.Size` is a tuple."""
+    if (tuple if spec.type is torch.Size else spec.type) is not (
+        tuple if other.type is torch.Size else other.type
+    ):
+        return False
+    if spec.type is dict:
+        if set(spec.context) != set(other.context):
+            return False
+        ours = dict(zip(spec.context, children_of(spec), strict=True))
+        pairs = [(ours[key], child) for key, child in zip(other.context, children_of(other), strict=True)]
+    else:
+        if spec.context != other.context or len(children_of(spec)) != len(children_of(other)):
+            return False
+        pairs = list(zip(children_of(spec), children_of(other), strict=True))
+    return all(is_same_structure(one, another) for one, another in pairs)
+
+
+def flatten_by_spec(value: Any, spec: Any) -> list[Any]:
+    """Return the leaves of nested containers in the order of a spec that they match."""
+    leaves: list[Any] = fx_pytree.tree_flatten_spec(value, spec)
+    return leaves
 
 
 def is_flattened(container: Any) -> bool:

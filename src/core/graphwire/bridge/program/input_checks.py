@@ -1,0 +1,201 @@
+"""Checks the inputs of a module that runs a program: their structure, and the conditions that they must meet."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+
+from graphwire import schema
+from graphwire.bridge import torch_compat
+from graphwire.bridge.program.input_conditions import Condition, guard_condition, input_conditions
+from graphwire.errors import DecodeError, InputError, shown
+
+
+def _is_dense(*numbers: int) -> int:
+    """Return 1 if a tensor of these sizes, then strides, covers its memory without gaps and overlaps; otherwise 0."""
+    half = len(numbers) // 2
+    expected = 1
+    for stride, size in sorted((s, n) for n, s in zip(numbers[:half], numbers[half:], strict=True) if n != 1):
+        if stride != expected:
+            return 0
+        expected *= size
+    return 1
+
+
+def _where(condition: Any, value: Any, otherwise: Any) -> Any:
+    return value if condition else otherwise
+
+
+NAMES: dict[str, Any] = {
+    "Tensor": torch.Tensor,
+    "abs": abs,
+    "float": float,
+    "inf": math.inf,
+    "int": int,
+    "is_dense": _is_dense,
+    "isinstance": isinstance,
+    "math": math,
+    "max": max,
+    "min": min,
+    "not_": operator.not_,
+    "round": round,
+    "torch": torch,
+    "where": _where,
+}
+"""All names that the code of conditions may use, besides those of inputs."""
+
+
+class InputChecks(torch.nn.Module):
+    """Checks the inputs of a program. Its module calls it first, with the flat inputs.
+
+    The checks are one generated function. Traced symbolically, they become assertions.
+    """
+
+    def __init__(self, names: Sequence[str], tensors: Sequence[int], conditions: Sequence[Condition]) -> None:
+        """Take the conditions.
+
+        Args:
+            names: the inputs, as messages show them.
+            tensors: the numbers of the inputs that must be tensors.
+            conditions: what must hold.
+        """
+        super().__init__()
+        self._names = list(names)
+        self._tensors = list(tensors)
+        self._conditions = list(conditions)
+        self._is_impure = True
+        """Removing nodes that nothing uses leaves calls of this alone."""
+        self._check = self._function(self._lines(), fail=self._fail, fail_type=self._fail_type)
+
+    def extra_repr(self) -> str:
+        """Return the conditions, for display."""
+        return "\n".join(each.stated(self._names) for each in self._conditions)
+
+    def forward(self, *inputs: Any) -> None:
+        """Raise unless the inputs meet all conditions.
+
+        Raises:
+            InputError: they do not; the message names the input and what it must be.
+        """
+        if any(isinstance(each, torch.fx.Proxy) for each in inputs):
+            self._function(self._assertions(), _assert=torch_compat.assert_in_graph)(*inputs)
+            return
+        self._check(*inputs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the conditions, not the function."""
+        return InputChecks, (self._names, self._tensors, self._conditions)
+
+    def _lines(self) -> Iterator[str]:
+        for index in self._tensors:
+            yield f"if not isinstance(v{index}, Tensor): fail_type({index}, v{index})"
+        inputs = ", ".join(f"v{index}" for index in range(len(self._names)))
+        for number, condition in enumerate(self._conditions):
+            yield f"if not ({condition.code}): fail({number}, {inputs})"
+
+    def _assertions(self) -> Iterator[str]:
+        for condition in self._conditions:
+            if "isinstance" not in condition.code:
+                yield f"_assert({condition.code}, {condition.stated(self._names)!r})"
+
+    def _function(self, lines: Iterator[str], **names: Any) -> Callable[..., None]:
+        parameters = ", ".join(f"v{index}" for index in range(len(self._names)))
+        body = "\n ".join([*lines, "return"])
+        scope = {**NAMES, **names, "__builtins__": {}}
+        exec(compile(f"def check({parameters}):\n {body}\n", "<checks of a program's inputs>", "exec"), scope)  # noqa: S102
+        check: Callable[..., None] = scope["check"]
+        return check
+
+    def _fail(self, number: int, *inputs: Any) -> NoReturn:
+        raise InputError(self._conditions[number].message(self._names, inputs))
+
+    def _fail_type(self, index: int, given: Any) -> NoReturn:
+        raise InputError(f"{self._names[index]} is {_kind(given)}, must be a tensor")
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
+
+
+def input_checks(
+    record: schema.Program,
+    inputs: Sequence[schema.Argument],
+    in_spec: Any,
+    names: Sequence[str],
+    *,
+    guards: bool,
+) -> tuple[InputChecks, list[str]]:
+    """Return the checks of a program, and the guards that they leave out: those that refer to no input.
+
+    Args:
+        inputs: the inputs of the graph that the caller passes.
+        in_spec: the treespec of the program's arguments.
+        names: the names of the parameters.
+        guards: whether to check the program's guards too.
+    """
+    graph = record.graph_module.graph
+    paths = list(torch_compat.input_paths(in_spec, names))
+    if len(paths) != len(inputs):
+        raise DecodeError(
+            f"the program takes {len(inputs)} inputs, and the structure of its arguments has {len(paths)}"
+        )
+    numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
+    conditions = list(input_conditions(graph, inputs, record.range_constraints))
+    known = {each.code for each in conditions}
+    unchecked = []
+    for guard in record.guards_code if guards else ():
+        condition = guard_condition(guard, numbers)
+        if condition is None:
+            unchecked.append(f"{guard:.80}")
+        elif condition.code not in known:
+            conditions.append(condition)
+    tensors = [index for index, each in enumerate(inputs) if each.as_tensor is not None]
+    return InputChecks([_path_text(path) for path in paths], tensors, conditions), unchecked
+
+
+def _path_text(path: Sequence[tuple[str, Any]]) -> str:
+    (_, name), *rest = path
+    return name + "".join(f".{of}" if kind == "attribute" else f"[{shown(of)}]" for kind, of in rest)
+
+
+# ----------------------------------------------------------------------------------------------------------- structure
+
+
+_LEAVES = frozenset((torch.Tensor, torch.nn.Parameter, int, float, bool, str, type(None)))
+"""The types of most arguments. They contain nothing."""
+
+
+def check_structure(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Check the structure of the arguments of a call: a hook that runs before `forward`.
+
+    Raises:
+        InputError: the arguments have another structure than the program's.
+    """
+    if not module.validate_inputs or torch.compiler.is_compiling():
+        return
+    spec = module._in_spec
+    by_position, by_name = torch_compat.children_of(spec)
+    leaves: Sequence[Any]
+    keywords = torch_compat.context_of(by_name)
+    if kwargs.keys() != set(keywords):
+        raise InputError(
+            f"the keyword arguments are {sorted(kwargs)}, must be {sorted(keywords)}",
+            remedy="Pass by keyword what was passed so at export, and the rest by position",
+        )
+    leaves = args if not kwargs else (*args, *[kwargs[key] for key in keywords])
+    wanted = torch_compat.children_of(by_position)
+    if len(args) != len(wanted):
+        raise InputError(f"there are {len(args)} positional arguments, must be {len(wanted)}")
+    if spec.num_leaves != len(leaves) or not _LEAVES.issuperset(map(type, leaves)):
+        given = (tuple(args), {key: kwargs[key] for key in keywords})
+        structure = torch_compat.flatten(given)[1]
+        if not torch_compat.is_same_structure(structure, spec):
+            raise InputError(f"the arguments have the structure {structure}, must have {spec}")
+        leaves = torch_compat.flatten_by_spec(given, spec)
+    if (checks := module._checks_in_hook) is not None:
+        checks(*leaves)

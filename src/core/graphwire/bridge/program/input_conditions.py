@@ -1,0 +1,331 @@
+"""What the inputs of a program must be, as conditions: from the records of its inputs, its ranges and its guards.
+
+A condition is Python code that is made here, piece by piece, from what was parsed: numbers, the names of operations of a table,
+and sources. A source is a place in the inputs, such as `x.shape[1]`: the number of an input, and steps from it. No text of a file
+becomes a part of the code, but for the numbers and the operators of a guard, which `check_guard` has parsed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from graphwire import schema
+from graphwire.errors import shown
+from graphwire.schema.texts import Expression, format_infix, parse_expression, parse_infix
+
+Step = tuple[str, Any]
+"""`attribute`, `call` or `item`, with a name or an index."""
+
+
+class Source(NamedTuple):
+    """A place in the inputs."""
+
+    number: int
+    """The number of the flat input."""
+    steps: tuple[Step, ...] = ()
+
+    def code(self) -> str:
+        """Return the code that reads it, where `v3` is the fourth input."""
+        return f"v{self.number}" + "".join(map(_step_code, self.steps))
+
+    def text(self, names: Sequence[str]) -> str:
+        """Return it as messages show it.
+
+        Args:
+            names: the inputs, as messages show them.
+        """
+        text = names[self.number] + "".join(map(_step_code, self.steps))
+        return text.replace(".size()", ".shape")
+
+    def value(self, inputs: Sequence[Any]) -> Any:
+        """Return what is there."""
+        value = inputs[self.number]
+        for kind, of in self.steps:
+            value = value[of] if kind == "item" else getattr(value, of)
+            value = value() if kind == "call" else value
+        return value
+
+
+def _step_code(step: Step) -> str:
+    kind, of = step
+    return f"[{of}]" if kind == "item" else f".{of}" + "()" * (kind == "call")
+
+
+class Condition(NamedTuple):
+    """One thing that must hold."""
+
+    code: str
+    """The expression that is true where it holds."""
+    subject: Source | None
+    """What the message says the value of; None where it is a relation of several things."""
+    demand: str
+    """The rest of the message, such as `must be 2 * {0}`. The numbers are those of `others`."""
+    others: tuple[Source, ...] = ()
+
+    def message(self, names: Sequence[str], inputs: Sequence[Any]) -> str:
+        """Return what is wrong with inputs that break the condition."""
+        demand = self.demand.format(*(each.text(names) for each in self.others))
+        parts = [
+            f"{each.text(names)} is {_told(each, inputs)}" for each in self.others if each != self.subject
+        ]
+        if self.subject is not None:
+            demand = f"{self.subject.text(names)} is {_told(self.subject, inputs)}, {demand}"
+        return f"{demand}, and {', '.join(parts)}" if parts else demand
+
+    def stated(self, names: Sequence[str]) -> str:
+        """Return the message for inputs of which nothing is known yet."""
+        demand = self.demand.format(*(each.text(names) for each in self.others))
+        return demand if self.subject is None else f"{self.subject.text(names)} {demand}"
+
+
+def _told(source: Source, inputs: Sequence[Any]) -> str:
+    try:
+        value = source.value(inputs)
+    except Exception:  # noqa: BLE001 of an object that the caller passes
+        return "not there"
+    return shown(value) if type(value) in (int, float, bool, str) else f"{value!s:.80}"
+
+
+# ------------------------------------------------------------------------------------------------- shapes and literals
+
+
+def input_conditions(
+    graph: schema.Graph, inputs: Sequence[schema.Argument], ranges: Mapping[str, schema.RangeConstraint]
+) -> Iterator[Condition]:
+    """Yield what the shapes and literals of the inputs must be.
+
+    As torch does, a lower bound counts from 3 on: a program that was exported with a size of 2 or more runs with 0 and 1 too.
+
+    Args:
+        inputs: those of the graph that the caller passes.
+        ranges: the ranges of symbols and expressions, by infix text.
+    """
+    bounds = {_plain(parse_infix(text)): bounds for text, bounds in ranges.items()}
+    sizes: list[tuple[Source, Expression]] = []
+    for index, argument in enumerate(inputs):
+        if argument.as_tensor is not None:
+            meta = graph.tensor_values[argument.as_tensor.name]
+            here = Source(index)
+            rank = len(meta.sizes)
+            yield Condition(
+                f"v{index}.ndim == {rank}", Source(index, (("attribute", "ndim"),)), f"must be {rank}"
+            )
+            for position, size in enumerate(meta.sizes):
+                here = Source(index, (("call", "size"), ("item", position)))
+                if size.as_expr is None:
+                    yield Condition(
+                        f"{here.code()} == {int(size.as_int or 0)}", here, f"must be {size.as_int}"
+                    )
+                else:
+                    sizes.append((here, _plain(parse_expression(size.as_expr.expr_str))))
+        elif argument.as_sym_int is not None and argument.as_sym_int.as_name is not None:
+            number = (graph.sym_int_values or {})[argument.as_sym_int.as_name]
+            if number.as_expr is not None:
+                sizes.append((Source(index), _plain(parse_expression(number.as_expr.expr_str))))
+        else:
+            yield from _literal_conditions(Source(index), argument)
+    yield from _size_conditions(sizes, bounds)
+
+
+def _plain(expression: Expression) -> Expression:
+    """Return an expression whose symbols have no assumptions, which infix texts do not have."""
+    head, args = expression
+    if head == "Symbol":
+        return Expression(head, args[:1])
+    return Expression(head, tuple(_plain(each) if isinstance(each, Expression) else each for each in args))
+
+
+def _literal_conditions(here: Source, argument: schema.Argument) -> Iterator[Condition]:
+    code = here.code()
+    if argument.as_float is not None:
+        number = schema.decode_float(argument.as_float)
+        test = f"{code} != {code}" if math.isnan(number) else f"{code} == {_number(number)}"
+        yield Condition(f"not isinstance({code}, Tensor) and {test}", here, f"must be {number!r}")
+        return
+    found = (argument.as_int, argument.as_bool, argument.as_string)
+    literal = next((each for each in found if each is not None), None)
+    if literal is not None:
+        demand = f"must be {literal!r:.80}".replace("{", "{{").replace("}", "}}")
+        yield Condition(f"not isinstance({code}, Tensor) and {code} == {literal!r}", here, demand)
+
+
+def _number(number: float) -> str:
+    return f"float('{number}')" if math.isinf(number) else repr(number)
+
+
+def _size_conditions(
+    sizes: Sequence[tuple[Source, Expression]], bounds: Mapping[Expression, schema.RangeConstraint]
+) -> Iterator[Condition]:
+    """Yield the ranges and equalities of symbolic sizes."""
+    first: dict[Expression, Source] = {}
+    for here, expression in sizes:
+        code = here.code()
+        if (same := first.setdefault(expression, here)) is not here:
+            yield Condition(f"{code} == {same.code()}", here, "must be {0}", (same,))
+            continue
+        if (within := bounds.get(expression)) is None:
+            continue
+        if within.min_val is not None and within.min_val > 2:
+            yield Condition(f"{code} >= {within.min_val}", here, f"must be at least {within.min_val}")
+        if within.max_val is not None:
+            yield Condition(f"{code} <= {within.max_val}", here, f"must be at most {within.max_val}")
+    known = {
+        expression.args[0]: (here, 1, 0) for expression, here in first.items() if expression.head == "Symbol"
+    }
+    for expression, here in first.items():
+        if expression.head == "Symbol" or (linear := _linear(expression)) is None:
+            continue
+        factor, name, rest = linear
+        if name not in known:  # the first place that tells the symbol: here = factor * symbol + rest
+            known[name] = here, factor, rest
+            if abs(factor) != 1:
+                text = format_infix(expression).replace("{", "{{")
+                yield Condition(
+                    f"({here.code()} - {rest}) % {factor} == 0", here, f"must be {text} for a whole {name}"
+                )
+            continue
+        origin, by, less = known[name]
+        # here = factor * (origin - less) / by + rest
+        right = f"{factor} * ({origin.code()} - {less}) + {rest * by}"
+        demand = _scaled(factor, "{0}" if less == 0 else f"({{0}} - {less})", by, rest).replace("- -", "+ ")
+        yield Condition(f"{by} * {here.code()} == {right}", here, f"must be {demand}", (origin,))
+
+
+def _scaled(factor: int, of: str, divisor: int, rest: int) -> str:
+    text = of if factor == 1 else f"{factor} * {of}"
+    text = text if divisor == 1 else f"{text} / {divisor}"
+    return text if rest == 0 else f"{text} {'-' if rest < 0 else '+'} {abs(rest)}"
+
+
+def _linear(expression: Expression) -> tuple[int, str, int] | None:
+    """Return the factor, the symbol and the rest of `factor * symbol + rest`; None for any other expression."""
+    head, args = expression
+    if head == "Symbol":
+        return 1, args[0], 0
+    if head not in ("Add", "Mul"):
+        return None
+    numbers = [each.args[0] for each in args if each.head == "Integer"]
+    others = [each for each in args if each.head != "Integer"]
+    if len(others) != 1 or (inner := _linear(others[0])) is None:
+        return None
+    factor, name, rest = inner
+    if head == "Add":
+        return factor, name, rest + sum(numbers)
+    times = math.prod(numbers)
+    return (factor * times, name, rest * times) if times else None
+
+
+# ------------------------------------------------------------------------------------------------------------- guards
+
+_FUNCTIONS = {
+    "torch.sym_float": "float",
+    "torch.sym_int": "int",
+    "torch.sym_not": "not_",
+    "torch._sym_sqrt": "math.sqrt",
+    "cast_symbool_to_symint_guardless": "int",
+    "IsNonOverlappingAndDenseIndicator": "is_dense",
+    "Where": "where",
+    **{f"OpaqueUnaryFn_{name}": f"math.{name}" for name in ("asinh", "exp", "log")},
+}
+"""The functions of guards that have another name in the code of conditions. They are in `input_checks.NAMES`."""
+
+_WORDS: dict[type, str] = {
+    ast.Eq: "",
+    ast.NotEq: "other than ",
+    ast.Lt: "less than ",
+    ast.LtE: "at most ",
+    ast.Gt: "more than ",
+    ast.GtE: "at least ",
+}
+
+
+def guard_condition(guard: str, paths: Mapping[tuple[Any, ...], int]) -> Condition | None:
+    """Return the condition of a guard, such as `L['x'].size()[0] % 8 == 0`; None if it refers to something that is no input.
+
+    Args:
+        guard: a text that `check_guard` accepts.
+        paths: the number of the flat input at each path, such as `("x", 0)`.
+    """
+    tree = ast.parse(guard, mode="eval").body
+    sources: list[Source] = []
+    try:
+        made = _Guard(paths, sources).visit(tree)
+    except LookupError:
+        return None
+    code = ast.unparse(ast.fix_missing_locations(made))
+    for index, source in enumerate(sources):
+        code = code.replace(f"_source_{index}_", source.code())
+    if isinstance(made, ast.Compare) and (word := _WORDS.get(type(made.ops[0]))) is not None:
+        left, right = made.left, made.comparators[0]
+        if isinstance(left, ast.Name) and left.id == "_source_0_":
+            return Condition(code, sources[0], f"must be {word}{_demand(right, sources)}", tuple(sources))
+    return Condition(code, None, f"{_demand(made, sources)} must hold", tuple(sources))
+
+
+def _demand(tree: ast.expr, sources: Sequence[Source]) -> str:
+    text = ast.unparse(tree)
+    for index in range(len(sources)):
+        text = text.replace(f"_source_{index}_", f"{{{index}}}")
+    return text
+
+
+class _Guard(ast.NodeTransformer):
+    """Replaces the sources of a guard by names, and its functions by those of conditions."""
+
+    def __init__(self, paths: Mapping[tuple[Any, ...], int], sources: list[Source]) -> None:
+        self._paths = paths
+        self._sources = sources
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        name = ast.unparse(node.func)
+        if isinstance(node.func, ast.Attribute) and not name.startswith(("math.", "torch.")):
+            return self._source(node)
+        called = ast.parse(_FUNCTIONS.get(name, name), mode="eval").body
+        return ast.Call(called, [self.visit(each) for each in node.args], [])
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if isinstance(node.value, ast.Name) and node.value.id == "math":
+            return node
+        return self._source(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        return self._source(node)
+
+    def _source(self, node: ast.expr) -> ast.expr:
+        steps: list[Step] = []
+        step = node
+        while not isinstance(step, ast.Name):
+            if isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute):
+                steps.append(("call", step.func.attr))
+                step = step.func.value
+            elif isinstance(step, ast.Attribute):
+                steps.append(("attribute", step.attr))
+                step = step.value
+            elif isinstance(step, ast.Subscript):
+                steps.append(("item", ast.literal_eval(step.slice)))
+                step = step.value
+            else:
+                raise AssertionError("check_guard has checked it")
+        steps.reverse()
+        source = self._found(steps)
+        if source is None:
+            raise LookupError
+        if source not in self._sources:
+            self._sources.append(source)
+        return ast.Name(f"_source_{self._sources.index(source)}_", ast.Load())
+
+    def _found(self, steps: Sequence[Step]) -> Source | None:
+        """Return the input whose path is the longest beginning of the steps, and the steps from there."""
+        keys = [of for _, of in steps]
+        if len(keys) > 1 and keys[0] == "flat_args" and type(keys[1]) is int:
+            return Source(keys[1], tuple(steps[2:])) if 0 <= keys[1] < len(self._paths) else None
+        if len(keys) > 1 and type(keys[1]) is int and (f"{keys[0]}_{keys[1]}",) in self._paths:
+            keys = [f"{keys[0]}_{keys[1]}", *keys[2:]]  # one of several that the signature had as *args
+            steps = [("item", key) for key in keys[:1]] + list(steps[2:])
+        for length in range(len(keys), 0, -1):
+            if (index := self._paths.get(tuple(keys[:length]))) is not None:
+                return Source(index, tuple(steps[length:]))
+        return None

@@ -1,0 +1,289 @@
+"""Converts a program record to a module that runs: what `ExportedProgram.module()` returns, without the exported program.
+
+An exported program has its weights as inputs of its graph, and returns the new values of what it changes. The module reads its
+weights from its attributes and changes them in place: it is unlifted. Here that is one pass over the record, which makes neither
+fake tensors nor symbols and imports neither sympy nor torch's compiler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from graphwire import schema
+from graphwire.analysis.inspection import Omission
+from graphwire.bridge import tensors, torch_compat
+from graphwire.bridge.context import GRAPH_CONSTANT, OpaqueOrigin
+from graphwire.bridge.graph import check_operators, decode_declared, decode_graph, decode_treespec
+from graphwire.bridge.program.binding import bind_weights
+from graphwire.bridge.program.effect_tokens import remove_effect_tokens
+from graphwire.bridge.program.input_checks import check_structure, input_checks
+from graphwire.bridge.program.program import (
+    check_entry,
+    decode_context,
+    decode_values,
+    leave_out,
+    tell_omitted,
+)
+from graphwire.errors import DecodeError, located
+from graphwire.hooks import Registry
+from graphwire.wire import Payloads
+
+_TRAINING = "TRAINING"
+"""The dialect whose programs keep effect tokens and unused nodes."""
+
+
+def decode_module(
+    record: schema.Program,
+    payloads: Payloads,
+    registry: Registry,
+    *,
+    device: torch.device | None = None,
+    graph_only: bool = False,
+    given: Mapping[str, torch.Tensor] | None = None,
+    origin: OpaqueOrigin | None = None,
+    left_out: list[Omission] | None = None,
+    propagates: frozenset[str] = frozenset(),
+    check_guards: bool = True,
+) -> torch_compat.ProgramModule:
+    """Build a module that runs from a validated record and its payloads.
+
+    Args:
+        device, graph_only, given, origin, left_out, propagates: as in `decode_program`.
+        check_guards: whether a call checks the guards of the program. Otherwise it checks shapes and literals.
+
+    Raises:
+        DecodeError, ArchiveError, ValidationError, WeightsError: as `decode_program` and `bind_weights`.
+    """
+    context = decode_context(record, registry, device, origin, propagates, describes=False)
+    module_record = record.graph_module
+    signature = module_record.signature
+    check_operators(context, module_record.graph)
+    table = tensors.StorageTable(payloads.records, context.place_device, graph_only)
+    state, constants = decode_values(context, record, payloads, table)
+    if given is not None:
+        bind_weights(SimpleNamespace(state_dict=state, constants=constants), given)
+    held = [(spec, each) for spec in signature.input_specs if (each := schema.held_by(spec)) is not None]
+    graph, root = decode_graph(
+        context,
+        module_record.graph,
+        literal_names=[
+            getattr(spec.constant_input or spec.user_input, "name", None) for spec in signature.input_specs
+        ],
+        held={each.value: each.name for _, each in held},
+    )
+    check_entry(record, DecodeError)
+    for dialect in record.verifiers:
+        torch_compat.verifier_of(dialect)
+    nodes = {node.name: node for node in graph.nodes}
+    lifted = {nodes[each.value]: spec for spec, each in held}
+    torch_compat.rename_builtins(graph)
+    outputs = signature.output_specs
+    if record.verifiers[0] != _TRAINING:
+        objects = {nodes[each.value]: constants.get(each.name) for spec, each in held if spec.custom_obj}
+        remove_effect_tokens(graph, root, objects, lifted)
+        outputs = [spec for spec in outputs if spec.token is None]
+    module = torch_compat.ProgramModule()
+    for node in lifted:
+        node.name = torch_compat.attribute_name(graph, str(node.target))
+    weights = {each.name: nodes[each.value] for _, each in held}
+    _hold(module, root, graph, lifted, state, constants)
+    _write_back(graph, outputs, nodes, weights)
+    unchecked = _check_inputs(module, graph, record, registry, check_guards=check_guards)
+    if custom := module_record.metadata.get("custom"):
+        module.meta["custom"] = json.loads(custom)
+    module.meta.update(decode_declared(context, module_record.metadata))
+    tell_omitted(context, left_out)
+    if unchecked:
+        leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), left_out)
+    return module
+
+
+def _hold(
+    module: torch.nn.Module,
+    root: torch.nn.Module,
+    graph: torch.fx.Graph,
+    lifted: Mapping[torch.fx.Node, schema.InputSpec],
+    state: Mapping[str, Any],
+    constants: Mapping[str, Any],
+) -> None:
+    """Set what the graph reads as attributes of the module, in the order of its nodes, and the constants that it does not read.
+
+    Args:
+        root: has the attributes that no input holds: subgraphs, and the graph's own tensors.
+        lifted: the nodes that read inputs of the program, with their specs.
+
+    Raises:
+        DecodeError: modules have another attribute of that name.
+    """
+    owners: dict[str, Any] = {"": module}
+    detached: dict[int, torch.Tensor] = {}
+
+    def constant(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.requires_grad:
+            return value
+        return detached.setdefault(id(value), value.detach())
+
+    for node in graph.find_nodes(op="get_attr"):
+        path = str(node.target)
+        spec = lifted.get(node)
+        if spec is None:
+            _set(owners, path, attrgetter(path)(root))
+        elif spec.parameter is not None:
+            _set(owners, path, state[path])
+        elif spec.buffer is not None:
+            persistent = spec.buffer.persistent
+            _set(owners, path, (state if persistent else constants)[path], persistent=persistent)
+        else:
+            _set(owners, path, constant(constants[path]), plain=True)
+    for path, value in constants.items():
+        if not path.startswith(GRAPH_CONSTANT) and not _has(module, path):
+            _set(owners, path, constant(value), plain=True)
+
+
+def _has(module: Any, path: str) -> bool:
+    try:
+        attrgetter(path)(module)
+    except AttributeError:
+        return False
+    return True
+
+
+def _set(
+    owners: dict[str, Any], path: str, value: Any, *, plain: bool = False, persistent: bool = True
+) -> None:
+    """Set the attribute at a path.
+
+    Args:
+        owners: the modules so far, by path.
+        plain: whether a tensor is neither a parameter nor a buffer.
+        persistent: whether a buffer is part of the state dict.
+    """
+    prefix, _, name = path.rpartition(".")
+    owner = owners.get(prefix)
+    if owner is None:
+        _set(owners, prefix, torch.nn.Module())
+        owner = owners[prefix]
+    if isinstance(value, torch.nn.Module):
+        owners.setdefault(path, value)
+    # Not by `hasattr`, which writes an error message first.
+    places = owner._parameters, owner._buffers, owner._modules, owner.__dict__
+    if any(name in place for place in places) or hasattr(type(owner), name):
+        if getattr(owner, name, None) is value:
+            return
+        raise DecodeError(
+            f"{path!r:.80} cannot be an attribute of the module, which already has one of that name",
+            remedy="Load it as an ExportedProgram",
+        )
+    if isinstance(value, torch.nn.Parameter):
+        owner._parameters[name] = value
+    elif plain or not isinstance(value, torch.Tensor):
+        setattr(owner, name, value)
+    else:
+        owner.register_buffer(name, value, persistent=persistent)
+
+
+def _write_back(
+    graph: torch.fx.Graph,
+    specs: Sequence[schema.OutputSpec],
+    inputs: Mapping[str, torch.fx.Node],
+    weights: Mapping[str, torch.fx.Node],
+) -> None:
+    """Let the graph copy the new values of buffers, parameters and inputs into them, and return only what the caller receives.
+
+    Args:
+        specs: those of the outputs.
+        inputs: the nodes of the graph's inputs, by name.
+        weights: the nodes that read weights, by the weights' names.
+    """
+    output = graph.output_node()
+    value: Any = output.args[0]
+    returned: list[Any] = []
+    copies: dict[Any, torch.fx.Node] = {}
+    for spec, each in zip(specs, value if isinstance(value, (tuple, list)) else [value], strict=True):
+        if spec.buffer_mutation is not None:
+            target = weights[spec.buffer_mutation.buffer_name]
+        elif spec.parameter_mutation is not None:
+            target = weights[spec.parameter_mutation.parameter_name]
+        elif spec.user_input_mutation is not None:
+            target = inputs[spec.user_input_mutation.user_input_name]
+        else:
+            returned.append(each)
+            continue
+        with graph.inserting_before(output):
+            copies[each] = graph.call_function(torch.ops.aten.copy_.default, (target, each))
+    output.args = (
+        tuple(copies.get(each, each) if isinstance(each, torch.fx.Node) else each for each in returned),
+    )
+
+
+def _check_inputs(
+    module: torch_compat.ProgramModule,
+    graph: torch.fx.Graph,
+    record: schema.Program,
+    registry: Registry,
+    *,
+    check_guards: bool,
+) -> list[str]:
+    """Complete a module with its code, and with checks of its inputs: by a node of the graph, or by a hook.
+
+    Returns:
+        The guards that cannot be checked.
+    """
+    call = record.graph_module.module_call_graph[0].signature
+    assert call is not None  # check_entry
+    with located(lambda: "module_call_graph['']"):
+        in_spec, out_spec = decode_treespec(call.in_spec, registry), decode_treespec(call.out_spec, registry)
+    names = _parameter_names(call, in_spec)
+    passed = [
+        argument
+        for spec, argument in zip(
+            record.graph_module.signature.input_specs, record.graph_module.graph.inputs, strict=True
+        )
+        if spec.user_input is not None or spec.constant_input is not None
+    ]
+    checks, unchecked = input_checks(record, passed, in_spec, names, guards=check_guards)
+    placeholders = graph.find_nodes(op="placeholder")
+    if check_guards and placeholders:
+        module.add_module("_guards_fn", checks)
+        with graph.inserting_after(placeholders[-1]):
+            node = graph.call_module("_guards_fn", tuple(placeholders))
+        stacks = (each.meta["nn_module_stack"] for each in graph.nodes if "nn_module_stack" in each.meta)
+        node.meta["nn_module_stack"] = next(stacks, None)
+    else:
+        module.__dict__["_checks_in_hook"] = checks  # no submodule: torch's module has none here
+    try:
+        module.complete(graph, names, in_spec, out_spec, check_structure)
+    except SyntaxError as error:
+        raise DecodeError(
+            "a graph has an argument that generated code cannot express",
+            remedy="Load it as an ExportedProgram",
+        ) from error
+    return unchecked
+
+
+def _parameter_names(call: schema.ModuleCallSignature, in_spec: Any) -> list[str]:
+    """Return the names of the parameters of `forward`.
+
+    Raises:
+        DecodeError: the structure is not one of positional and keyword arguments, or has another number of them.
+    """
+    parts = torch_compat.children_of(in_spec)
+    if in_spec.type is not tuple or [part.type for part in parts] != [tuple, dict]:
+        raise DecodeError(
+            "the structure of the arguments is not one of positional and keyword arguments",
+            place="graph_module.module_call_graph[0].signature.in_spec",
+        )
+    positional, keywords = len(torch_compat.children_of(parts[0])), torch_compat.context_of(parts[1])
+    names = call.forward_arg_names or [*(f"arg_{index}" for index in range(positional)), *keywords]
+    if len(names) != positional + len(keywords):
+        raise DecodeError(
+            f"there are {len(names)} names of parameters, and {positional + len(keywords)} arguments",
+            place="graph_module.module_call_graph[0].signature.forward_arg_names",
+        )
+    return list(names)

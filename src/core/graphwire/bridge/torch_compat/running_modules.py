@@ -1,0 +1,213 @@
+"""Every use of torch's private interfaces to graph modules and their code, for modules that run a program."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from torch._higher_order_ops.effects import _get_schema, with_effects
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx.graph import _illegal_names, _PyTreeCodeGen, _PyTreeInfo
+
+from graphwire.bridge.torch_compat.private import generate_code
+from graphwire.lazy import pattern
+
+_GLOBALS = frozenset(("device", "inf", "nan"))
+"""Names that generated code uses, and that the names of nodes must not be, besides those of Python's own functions."""
+
+
+class ProgramModule(torch.fx.GraphModule):
+    """A program that runs: a graph module whose parameters, buffers and constants are attributes.
+
+    It equals what `ExportedProgram.module()` returns, and can be pickled.
+    """
+
+    validate_inputs = True
+    """Whether a call checks the structure of its arguments; the name is torch's."""
+    _checks_in_hook: torch.nn.Module | None = None
+    """The checks that a call makes before `forward`, if no node of the graph makes them."""
+
+    def __init__(self) -> None:
+        """Make a module without a graph. `complete` gives it one."""
+        self._is_complete = False
+        super().__init__({}, torch.fx.Graph())
+
+    def recompile(self) -> Any:
+        """Generate the code of the graph again, as torch does."""
+        return super().recompile() if self._is_complete else None
+
+    def complete(
+        self,
+        graph: torch.fx.Graph,
+        names: Sequence[str],
+        in_spec: Any,
+        out_spec: Any,
+        hook: Callable[..., Any],
+    ) -> None:
+        """Set the graph, and generate its code.
+
+        Args:
+            names: the names of the parameters of `forward`.
+            in_spec: the structure of the arguments.
+            out_spec: the structure of the result.
+            hook: is called with the module and the arguments before each call.
+        """
+        graph._codegen = _PyTreeCodeGen(_PyTreeInfo(list(names), in_spec, out_spec))
+        self._is_complete = True
+        self._graph = graph
+        graph.owning_module = self
+        generate_code(self, runs=True)
+        self.register_forward_pre_hook(hook, with_kwargs=True)
+
+    def train(self, mode: bool = True) -> NoReturn:
+        """Raise: an exported program has the mode that it was exported in."""
+        raise NotImplementedError("Calling train() is not supported yet.")
+
+    def eval(self) -> NoReturn:
+        """Raise: an exported program has the mode that it was exported in."""
+        raise NotImplementedError("Calling eval() is not supported yet.")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProgramModule:
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        graph: Any = copy.deepcopy(self._graph, memo)
+        state = {key: each for key, each in vars(self).items() if key != "_graph"}
+        copied.__dict__.update(copy.deepcopy(state, memo))
+        copied.graph = graph
+        return copied
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the nodes of the graph, without their metadata that is not plain. torch would trace the code again."""
+        state = {
+            key: each for key, each in vars(self).items() if key not in ("_graph", "_in_spec", "_out_spec")
+        }
+        nodes = [
+            (
+                each.op,
+                each.name,
+                _named(each.target),
+                _named(each.args),
+                _named(each.kwargs),
+                _plain(each.meta),
+            )
+            for each in self._graph.nodes
+        ]
+        info = self._graph._codegen.pytree_info
+        return _restored, (state, nodes, info.orig_args, info.in_spec, info.out_spec)
+
+
+class _Reference(NamedTuple):
+    """A node, by name."""
+
+    name: str
+
+
+class _Operator(NamedTuple):
+    """An operator, by its parts: the namespace, the name, and the overload."""
+
+    parts: tuple[str, ...]
+
+
+def _named(value: Any) -> Any:
+    """Return a target or arguments with names in place of nodes and operators, which cannot be pickled."""
+    if isinstance(value, tuple):
+        return tuple(_named(each) for each in value)
+    if isinstance(value, list):
+        return [_named(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _named(each) for key, each in value.items()}
+    if isinstance(value, torch.fx.Node):
+        return _Reference(value.name)
+    if isinstance(value, OpOverload):
+        return _Operator((*value._schema.name.split("::"), value._overloadname))
+    name = value.name() if isinstance(value, HigherOrderOperator) else None
+    if name is not None and getattr(torch.ops.higher_order, name, None) is value:
+        return _Operator(("higher_order", name))
+    return value
+
+
+def _found(value: Any, nodes: Mapping[str, torch.fx.Node]) -> Any:
+    """Return what `_named` was given."""
+    if isinstance(value, _Reference):
+        return nodes[value.name]
+    if isinstance(value, _Operator):
+        found: Any = torch.ops
+        for part in value.parts:
+            found = getattr(found, part)
+        return found
+    if isinstance(value, tuple):
+        return tuple(_found(each, nodes) for each in value)
+    if isinstance(value, list):
+        return [_found(each, nodes) for each in value]
+    if isinstance(value, dict):
+        return {key: _found(each, nodes) for key, each in value.items()}
+    return value
+
+
+def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: meta[key] for key in ("stack_trace", "nn_module_stack", "torch_fn", "custom") if key in meta}
+
+
+def _restored(
+    state: dict[str, Any], nodes: Iterable[Any], names: list[str], in_spec: Any, out_spec: Any
+) -> Any:
+    """Return the module that was pickled."""
+    graph = torch.fx.Graph()
+    made: dict[str, torch.fx.Node] = {}
+    for op, name, target, args, kwargs, meta in nodes:
+        node = graph.create_node(
+            op, _found(target, made), _found(args, made), _found(kwargs, made), name=name
+        )
+        node.name = name
+        node.meta.update(meta)
+        made[name] = node
+    module = ProgramModule.__new__(ProgramModule)
+    module.__dict__.update(state)
+    graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
+    module.graph = graph
+    return module
+
+
+def attribute_name(graph: torch.fx.Graph, path: str) -> str:
+    """Return a new name for the node that reads an attribute, as torch derives it from the path."""
+    namespace, name = graph._graph_namespace, path.replace(".", "_")
+    if _PLAIN.fullmatch(name) and name not in namespace._used_names and name not in _illegal_names:
+        namespace._used_names.add(name)  # torch would give the same name
+        return name
+    return namespace.create_name(graph._target_to_str(path), None)
+
+
+_PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
+"""Names that torch takes as they are: in small letters, without a number at the end, which torch would count on."""
+
+
+def rename_builtins(graph: torch.fx.Graph) -> None:
+    """Rename the nodes whose names are Python's own, as torch does when it copies a graph."""
+    names = {node.name for node in graph.nodes}
+    for node in graph.nodes:
+        if node.op != "output" and (hasattr(builtins, node.name) or node.name in _GLOBALS):
+            numbered = (f"{node.name}_{number}" for number in itertools.count(1))
+            node.name = next(name for name in numbered if name not in names)
+            names.add(node.name)
+
+
+assert_in_graph = torch._assert
+"""Asserts a condition with a message, also in a symbolic trace."""
+
+
+def is_effect(target: Any) -> bool:
+    """Return whether a node calls an operator with an effect token, which orders it among others."""
+    return target is with_effects
+
+
+def number_of_results(function: Any, args: Sequence[Any]) -> int:
+    """Return how many results the schema of an operator declares.
+
+    Args:
+        args: the arguments of the call. An object among them, whose method is called, is first.
+    """
+    return len(_get_schema(function, args).returns)

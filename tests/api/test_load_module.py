@@ -1,0 +1,390 @@
+"""`load_module`: the module that runs, without an exported program in between."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from loaded_modules import assert_same_module
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram, export
+from torch.utils import _pytree as pytree
+
+import graphwire
+from graphwire import schema
+from graphwire.errors import DecodeError, GraphwireWarning, InputError, ValidationError, WeightsError
+
+
+class _Model(nn.Module):
+    """Has everything that a module has: a parameter, tied; buffers, one changed and one that is not saved; a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.tied = nn.Linear(4, 4, bias=False)
+        self.tied.weight = self.linear.weight
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("scale", torch.full((4,), 2.0), persistent=False)
+        self.constant = torch.arange(4.0)
+        self.frozen = nn.Parameter(torch.ones(4), requires_grad=False)
+
+    def forward(self, x: Tensor, parts: dict[str, Tensor], *, times: int = 2) -> dict[str, Any]:
+        self.count.add_(1)
+        made = self.tied(self.linear(x)) * self.scale + self.constant + self.frozen * times
+        return {"made": made, "parts": [parts["a"] + 1, parts["b"]], "count": self.count * 1}
+
+
+def _program() -> ExportedProgram:
+    torch.manual_seed(0)
+    batch = Dim("batch", min=1, max=32)
+    half = Dim("half", min=4, max=64)
+    return export(
+        _Model(),
+        (torch.randn(3, 4), {"a": torch.randn(3, 2), "b": torch.randn(16)}),
+        {"times": 3},
+        dynamic_shapes={
+            "x": {0: batch},
+            "parts": {"a": {0: batch}, "b": {0: 2 * half}},
+            "times": None,
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def data() -> bytes:
+    return graphwire.dumps(_program())
+
+
+def _call(batch: int = 5) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return (torch.randn(batch, 4), {"a": torch.randn(batch, 2), "b": torch.randn(16)}), {"times": 3}
+
+
+@pytest.mark.parametrize("check_guards", [True, False])
+def test_it_equals_the_module_of_the_loaded_program(data: bytes, check_guards: bool) -> None:
+    args, kwargs = _call()
+    module = assert_same_module(data, args, kwargs, check_guards=check_guards)
+    assert module.tied.weight is module.linear.weight
+    assert "scale" not in module.state_dict()
+    assert module.count == 1
+    assert [name for name, each in module.named_parameters() if not each.requires_grad] == ["frozen"]
+
+
+def test_every_way_to_load_gives_it(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(data)
+    args, kwargs = _call()
+    expected = graphwire.loads(data).module()(*args, **kwargs)
+    weights = dict(graphwire.loads(data).state_dict)
+    told: list[graphwire.LoadReport] = []
+    with graphwire.open(path) as archive:
+        made = [archive.module(), archive.module("model", copy=True, device="cpu")]
+    made += [
+        graphwire.load_module(path, verify=True, report=told.append),
+        graphwire.load_module(str(path), copy=True, device="cpu"),
+        graphwire.load_module(io.BytesIO(data), method="model"),
+        graphwire.load_module(path, weights=weights),
+    ]
+    for module in made:
+        torch.testing.assert_close(module(*args, **kwargs), expected, rtol=0, atol=0)
+    assert len(told) == 1
+    empty = graphwire.load_module(path, weights=None)
+    assert {each.device.type for each in empty.parameters()} == {"meta"}
+    assert graphwire.load_module(path, device="meta").linear.weight.is_meta  # type: ignore[union-attr]
+
+
+def test_errors_are_those_of_a_load(data: bytes, tmp_path: Path) -> None:
+    for options in ({"method": "other"}, {"weights": {"linear.weight": torch.zeros(2)}}, {"unknown_ops": 3}):
+        with pytest.raises(graphwire.errors.GraphwireError) as loaded:
+            graphwire.loads(data, **options)
+        with pytest.raises(type(loaded.value)) as made:
+            graphwire.load_module(data, **options)
+        assert str(made.value) == str(loaded.value)
+    with pytest.raises(graphwire.errors.ArchiveError, match="not an archive"):
+        graphwire.load_module(b"nothing")
+    with pytest.raises(WeightsError):
+        graphwire.load_module(data, weights={})
+
+
+def test_unavailable_operators_fail_when_they_are_called() -> None:
+    program = export(nn.ReLU(), (torch.randn(2),))
+    record, payloads = graphwire.to_schema(program)
+    record.graph_module.graph.nodes[0].target = "torch.ops.nowhere.relu.default"
+    file = io.BytesIO()
+    graphwire.save(graphwire.from_schema(record, payloads, unknown_ops="opaque"), file)
+    with pytest.raises(graphwire.errors.UnknownOperatorError, match=r"nowhere\.relu"):
+        graphwire.load_module(file.getvalue())
+    module = graphwire.load_module(file.getvalue(), unknown_ops="opaque")
+    with pytest.raises(graphwire.errors.UnknownOperatorError, match=r"nowhere\.relu"):
+        module(torch.randn(2))
+
+
+# ---------------------------------------------------------------------------------------------------- what it serves for
+
+
+def test_it_is_an_ordinary_graph_module(data: bytes) -> None:
+    module = graphwire.load_module(data)
+    args, kwargs = _call()
+    expected = graphwire.loads(data).module()(*args, **kwargs)
+    again = pickle.loads(pickle.dumps(module))
+    copied = copy.deepcopy(module)
+    for each in (copied, again):
+        assert str(each.graph) == str(module.graph)
+        assert each.code == module.code
+        assert list(each.state_dict()) == list(module.state_dict())
+        assert each.tied.weight is each.linear.weight
+        torch.testing.assert_close(each(*args, **kwargs), expected, rtol=0, atol=0)
+        with pytest.raises(InputError):
+            each(args[0][:, :3], args[1], **kwargs)
+        with pytest.raises(InputError):
+            each(*args)
+    assert module.count == 0, "the copies have buffers of their own"
+    torch.testing.assert_close(
+        torch.fx.Interpreter(module).run(*pytree.tree_leaves((args, kwargs))), expected
+    )
+    module.load_state_dict(again.state_dict())
+    assert module.count == 1
+    for mode in (module.train, module.eval):
+        with pytest.raises(NotImplementedError):
+            mode()
+    assert module.to(torch.float64).linear.weight.dtype is torch.float64  # type: ignore[union-attr]
+
+
+def _plain() -> bytes:
+    batch = Dim("batch", min=3, max=9)
+    return graphwire.dumps(export(nn.Linear(4, 2), (torch.randn(5, 4),), dynamic_shapes=({0: batch},)))
+
+
+def test_it_is_traced_and_the_trace_checks_its_inputs() -> None:
+    traced = torch.fx.symbolic_trace(graphwire.load_module(_plain()))
+    assert traced(torch.randn(6, 4)).shape == (6, 2)
+    with pytest.raises(AssertionError, match=r"input\.shape\[0\] must be at most 9"):
+        traced(torch.randn(10, 4))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_it_is_exported_again(strict: bool) -> None:
+    module = graphwire.load_module(_plain())
+    batch = Dim("batch", min=3, max=9)
+    program = export(module, (torch.randn(5, 4),), dynamic_shapes=({0: batch},), strict=strict)
+    assert program.module()(torch.randn(7, 4)).shape == (7, 2)
+    again = graphwire.load_module(graphwire.dumps(program))
+    with pytest.raises(InputError, match="must be at most 9"):
+        again(torch.randn(10, 4))
+
+
+def test_it_is_compiled() -> None:
+    module = graphwire.load_module(_plain())
+    compiled = torch.compile(module, backend="eager", fullgraph=True)
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(compiled(x), module(x))
+    torch.testing.assert_close(compiled(x[:4]), module(x[:4]))
+
+
+_FRESH = """
+import sys
+import torch
+before = set(sys.modules)
+import graphwire
+module = graphwire.load_module(sys.argv[1])
+args = [torch.randn(5, 4), {"a": torch.randn(5, 2), "b": torch.randn(16)}]
+module(*args, times=3)
+print(sorted({*set(sys.modules) - before}))
+"""
+
+
+def test_a_fresh_process_imports_neither_sympy_nor_the_compiler(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(data)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _FRESH, path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    imported = json.loads(done.stdout.replace("'", '"'))
+    assert [name for name in imported if name.split(".")[0] in ("sympy", "mpmath", "numpy")] == []
+    assert (
+        set(imported) & {"torch._dynamo", "torch._inductor", "torch.fx.experimental.symbolic_shapes"} == set()
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- inputs
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, parts: (x[:, :3], parts), r"x\.shape\[1\] is 3, must be 4"),
+        (lambda x, parts: (x.double()[None], parts), r"x\.ndim is 3, must be 2"),
+        (lambda x, parts: (x.tolist(), parts), "structure"),
+        (lambda x, parts: (3, parts), "x is an int, must be a tensor"),
+        (
+            lambda x, parts: (x, {**parts, "a": parts["a"][:2]}),
+            r"parts\['a'\]\.shape\[0\] is 2, must be x\.shape\[0\], and x\.shape\[0\] is 5",
+        ),
+        (
+            lambda x, parts: (x, {**parts, "b": torch.randn(15)}),
+            r"parts\['b'\]\.shape\[0\] is 15, must be 2\*\w+ for a whole",
+        ),
+        (
+            lambda x, parts: (x, {**parts, "b": torch.randn(130)}),
+            r"parts\['b'\]\.shape\[0\] is 130, must be at most 128",
+        ),
+        (lambda x, parts: (x, {"a": parts["a"]}), "structure"),
+        (lambda x, parts: (x, parts, x), "there are 3 positional arguments, must be 2"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(data: bytes, change: Callable[..., Any], message: str) -> None:
+    args, kwargs = _call()
+    for check_guards in (True, False):
+        module = graphwire.load_module(data, check_guards=check_guards)
+        module(*args, **kwargs)
+        with pytest.raises(InputError, match=message):
+            module(*change(*args), **kwargs)
+    module.validate_inputs = False
+    assert not isinstance(_failure(module, change(*args), kwargs), InputError)
+
+
+def test_literals_and_keywords_are_checked(data: bytes) -> None:
+    args, _ = _call()
+    module = graphwire.load_module(data)
+    with pytest.raises(InputError, match="times is 4, must be 3"):
+        module(*args, times=4)
+    with pytest.raises(InputError, match=r"the keyword arguments are \[\], must be \['times'\]"):
+        module(*args)
+
+
+def _failure(module: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+    try:
+        module(*copy.deepcopy(args), **kwargs)
+    except Exception as error:
+        return error
+    return None
+
+
+class _Guarded(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        if x.shape[0] * 2 > y.shape[0] and x.shape[1] % 4 == 0:
+            return x.sum() + y.sum()
+        return x.sum() - y.sum()
+
+
+def _guarded() -> ExportedProgram:
+    """A program whose export found guards."""
+    return export(
+        _Guarded(),
+        (torch.randn(6, 8), torch.randn(7)),
+        dynamic_shapes={"x": {0: Dim.AUTO, 1: Dim.AUTO}, "y": {0: Dim.AUTO}},
+    )
+
+
+def _ranged() -> ExportedProgram:
+    """A program with ranges and an equality."""
+    size = Dim("size", min=3, max=12)
+    return export(
+        nn.Bilinear(4, 4, 2), (torch.randn(4, 4), torch.randn(4, 4)), dynamic_shapes=({0: size}, {0: size})
+    )
+
+
+@pytest.mark.parametrize("make", [_guarded, _ranged])
+def test_what_both_refuse_of_random_shapes(make: Callable[[], ExportedProgram]) -> None:
+    rng = random.Random(0)
+    program = graphwire.dumps(make())
+    ours, theirs = graphwire.load_module(program), graphwire.loads(program).module()
+    refused = 0
+    for _ in range(200):
+        if make is _guarded:
+            args = torch.randn(rng.randint(1, 14), 4 * rng.randint(0, 2)), torch.randn(rng.randint(1, 14))
+        else:
+            size = rng.randint(1, 14)
+            args = (
+                torch.randn(size, 4),
+                torch.randn(rng.choice([size, size, size + 1]), rng.choice([4, 4, 5])),
+            )
+        one, other = _failure(ours, args, {}), _failure(theirs, args, {})
+        assert (one is None) is (other is None), (*(each.shape for each in args), one, other)
+        assert one is None or isinstance(one, InputError)
+        refused += one is not None
+    assert 20 < refused < 180, refused
+
+
+def test_guards_are_made_of_parsed_parts_alone() -> None:
+    program = export(
+        _Guarded(),
+        (torch.randn(6, 8), torch.randn(7)),
+        dynamic_shapes={"x": {0: Dim.AUTO}, "y": {0: Dim.AUTO}},
+    )
+    record, payloads = graphwire.to_schema(program)
+    record.guards_code = [
+        "L['x'].size()[0] <= 2 ** 3",
+        "math.floor(L['y'].size()[0] / 2) >= max(1, L['x'].size()[0] - 9)",
+    ]
+    record.range_constraints = {}
+    file = graphwire.dumps(graphwire.from_schema(record, payloads))
+    module = graphwire.load_module(file)
+    module(torch.randn(6, 8), torch.randn(7))
+    with pytest.raises(InputError, match=r"x\.shape\[0\] is 9, must be at most 2 \*\* 3"):
+        module(torch.randn(9, 8), torch.randn(7))
+    with pytest.raises(InputError, match=r"must hold, and y\.shape\[0\] is 1, x\.shape\[0\] is 8"):
+        module(torch.randn(8, 8), torch.randn(1))
+    record.guards_code = ["L['self'].size()[0] <= 3"]
+    file = graphwire.dumps(graphwire.from_schema(record, payloads))
+    with pytest.warns(GraphwireWarning, match="guards .* are not loaded: they refer to no input"):
+        module = graphwire.load_module(file)
+    module(torch.randn(9, 8), torch.randn(7))
+
+
+# -------------------------------------------------------------------------------------------------------- hostile files
+
+
+def _two_inputs() -> tuple[schema.Program, Any]:
+    class Model(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x - y + torch.full((2,), float("inf"), device="cpu")
+
+    return graphwire.to_schema(export(Model(), (torch.randn(2), torch.randn(2))))
+
+
+def _refused(record: schema.Program, payloads: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        graphwire.from_schema(record, payloads)
+
+
+def test_targets_of_inputs_are_not_the_names_of_others() -> None:
+    record, payloads = _two_inputs()
+    noted = record.graph_module.graph.value_metadata
+    noted["x"], noted["y"] = schema.ValueMetadata(target="y"), schema.ValueMetadata(target="x")
+    _refused(record, payloads, "the argument name 'y' is the name of another input")
+
+
+@pytest.mark.parametrize("name", ["inf", "device"])
+def test_names_of_inputs_do_not_hide_what_code_uses(name: str) -> None:
+    record, payloads = _two_inputs()
+    record.graph_module.graph.value_metadata["x"] = schema.ValueMetadata(target=name)
+    _refused(record, payloads, f"the name '{name}' hides")
+    record, payloads = _two_inputs()
+    call = record.graph_module.module_call_graph[0].signature
+    assert call is not None
+    call.forward_arg_names = [name, "y"]
+    _refused(record, payloads, f"the name '{name}' hides")
+
+
+def test_attributes_of_modules_are_not_replaced(data: bytes) -> None:
+    record, payloads = graphwire.to_schema(graphwire.loads(data))
+    text = msgspec.json.encode(record).replace(b'"linear.weight"', b'"forward.weight"')
+    assert b'"forward.weight"' in text
+    hostile = msgspec.json.decode(text, type=schema.Program)
+    payloads.weights["forward.weight"] = payloads.weights.pop("linear.weight")
+    file = io.BytesIO()
+    graphwire.save(graphwire.from_schema(hostile, payloads), file)
+    with pytest.raises(DecodeError, match="cannot be an attribute"):
+        graphwire.load_module(file.getvalue())

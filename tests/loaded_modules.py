@@ -1,0 +1,62 @@
+"""Compares what `load_module` makes of a file with what `load(file).module()` makes of it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+import graphwire
+from graphwire.testing.programs import assert_same_values
+
+
+def assert_same_module(
+    data: bytes, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, check_guards: bool = True
+) -> Any:
+    """Fail unless both modules of a file have the same attributes and graph, and compute and change the same.
+
+    Args:
+        data: the file.
+        args: what to call both with; and so are `kwargs`.
+        check_guards: as in `load_module`.
+
+    Returns:
+        The module of `load_module`.
+    """
+    theirs = graphwire.loads(data).module(check_guards=check_guards)
+    ours: Any = graphwire.load_module(data, check_guards=check_guards)
+    for each in ("state_dict", "named_parameters", "named_buffers", "named_modules"):
+        assert list(dict(getattr(ours, each)())) == list(dict(getattr(theirs, each)())), each
+    assert_same_values(_attributes(ours), _attributes(theirs))
+    if hasattr(theirs, "_guards_fn") or not check_guards:
+        assert str(ours.graph) == str(theirs.graph)
+        assert ours.code == theirs.code
+    assert_same_values(outcome(ours, args, kwargs or {}), outcome(theirs, args, kwargs or {}))
+    return ours
+
+
+def _attributes(module: torch.nn.Module) -> dict[str, Any]:
+    """The tensors of a module by name, with their kinds: parameter, buffer, or another attribute."""
+    found: dict[str, Any] = {}
+    tied: dict[int, str] = {}
+    for path, owner in module.named_modules():
+        for kind in ("_parameters", "_buffers", "__dict__"):
+            for name, value in (vars(owner) if kind == "__dict__" else vars(owner)[kind]).items():
+                if isinstance(value, torch.Tensor):
+                    same = tied.setdefault(id(value), f"{path}.{name}")
+                    found[f"{path}.{name}"] = [kind, same, value.requires_grad, value.detach()]
+        found[f"{path} non-persistent"] = sorted(owner._non_persistent_buffers_set)
+    return found
+
+
+def outcome(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a call gives, with what becomes of the arguments and of the tensors of the module; or that it fails."""
+    args, kwargs = copy.deepcopy((args, kwargs))
+    torch.manual_seed(0)
+    try:
+        given = module(*args, **kwargs)
+    except Exception as error:
+        given = f"fails: {type(error).__name__}: {error}"
+    held = {name: each.detach() for name, each in module.state_dict().items()}
+    return given, args, kwargs, held
