@@ -30,6 +30,7 @@ __all__ = ["main"]
 SETS = {
     "programs": "sets.programs",
     "steps": "sets.steps",
+    "floor": "sets.floor",
     "weights": "sets.weights",
     "scaling": "sets.scaling",
     "beside": "sets.comparisons",

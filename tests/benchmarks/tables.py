@@ -30,6 +30,13 @@ LARGE = {
     "compiled/joint": "decoder, 12 layers, forward and backward",
 }
 """The programs of the first table."""
+FLOORS = {
+    "lenet": "LeNet-5",
+    "decoder-12-dynamic": "decoder, 12 layers, dynamic shapes",
+    "decoder-48-static": "decoder, 48 layers, static",
+    "unbind-1600": "`unbind` of 1,600",
+}
+"""The programs whose loads are compared with the least that they can take."""
 STARTS = ("a bare Python", "`import torch`")
 """The processes that the others after them are compared with."""
 FORMATS = {"json": "JSON", "msgpack": "msgpack", "cbor": "CBOR"}
@@ -160,6 +167,22 @@ def steps(numbers: Numbers) -> Table:
     return Table("steps", ("", "step", "processor ms"), rows)
 
 
+def floor(numbers: Numbers) -> Table:
+    """The least that a load can take in Python, and the processor time of saves and loads divided by it."""
+    header = ("program", "nodes", "floor, ms", "load ÷ floor", "save ÷ floor", "`torch.export.load` ÷ floor")
+    rows = []
+    for case, title in FLOORS.items():
+        name = f"floor/{case}"
+        least = numbers.median(name, "floor", "cpu s")
+        if least is None:
+            continue
+        actions = ("load", "save to a path", "load of torch.export")
+        ratios = [_ratio(numbers.median(name, action, "cpu s"), least) for action in actions]
+        nodes = numbers.median(name, "nodes", "1")
+        rows.append((title, f"{nodes:,.0f}", _milliseconds(least), *ratios))
+    return Table("floor", header, rows)
+
+
 def starts(numbers: Numbers) -> Table:
     """Whole processes, in seconds of processor time; the ratio is to what the group begins with."""
     rows = []
@@ -214,6 +237,7 @@ TABLES: dict[str, Callable[[Numbers], Table]] = {
     "stores": stores,
     "memory": memory,
     "steps": steps,
+    "floor": floor,
     "beside": beside,
     "starts": starts,
     "many nodes": many_nodes,

@@ -39,7 +39,9 @@ def python_code(graph: Graph) -> PythonCode | None:
         or getattr(graph, "_co_fields", None)
     ):
         return None
-    if fx_config.enrich_profiler_metadata or not _SETTINGS.isdisjoint(os.environ) or not _is_torchs_text():
+    if getattr(fx_config, "enrich_profiler_metadata", False) or not _SETTINGS.isdisjoint(os.environ):
+        return None
+    if not _is_torchs_text():
         return None
     try:
         return _written(graph)
