@@ -39,7 +39,7 @@ def python_code(graph: Graph) -> PythonCode | None:
         or getattr(graph, "_co_fields", None)
     ):
         return None
-    if getattr(fx_config, "enrich_profiler_metadata", False) or not _SETTINGS.isdisjoint(os.environ):
+    if getattr(fx_config, "enrich_profiler_metadata", False) or any(each in os.environ for each in _SETTINGS):
         return None
     if not _is_torchs_text():
         return None
@@ -49,7 +49,7 @@ def python_code(graph: Graph) -> PythonCode | None:
         return None
 
 
-_SETTINGS = frozenset(("FX_GRAPH_SHOW_STRIDE", "FX_GRAPH_SHOW_DEVICE", "FX_GRAPH_SHOW_META"))
+_SETTINGS = ("FX_GRAPH_SHOW_STRIDE", "FX_GRAPH_SHOW_DEVICE", "FX_GRAPH_SHOW_META")
 """The environment variables that change torch's text."""
 
 
