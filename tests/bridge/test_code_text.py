@@ -40,9 +40,7 @@ WRITTEN: dict[str, Callable[[], Graph]] = {
     "two nodes of one name": lambda: renamed("x", "x"),
     "names with numbers": lambda: renamed("x_2", "x_1"),
     "a name that is no identifier": lambda: renamed("1 + 1", "für"),
-    "literals": lambda: graph_of(
-        1, -2.5, float("inf"), float("nan"), "a\nb'", None, True, 2j, -0.0, "\ud800"
-    ),
+    "literals": lambda: graph_of(1, -2.5, float("inf"), float("nan"), "a\nb'", None, True, -0.0, "\ud800"),
     "literals of torch": lambda: graph_of(
         torch.int8, torch.device("cuda", 1), torch.strided, torch.channels_last
     ),
@@ -61,6 +59,12 @@ def test_the_text_is_that_of_torch(name: str) -> None:
     assert written == graph.python_code("self")
 
 
+def marked(key: str) -> Graph:
+    graph = graph_of()
+    graph.find_nodes(op="call_function", target=ADD)[0].meta[key] = [0]
+    return graph
+
+
 class Pair(NamedTuple):
     """A tuple whose text names its class."""
 
@@ -71,6 +75,9 @@ class Pair(NamedTuple):
 LEFT: dict[str, Callable[[], Graph]] = {
     "an empty graph": Graph,
     "a type that is no literal": lambda: graph_of(range(3)),
+    "a complex number": lambda: graph_of(2j),
+    "arguments in boxes": lambda: marked("boxed_arg_indices"),
+    "a wrapped function": lambda: marked("is_wrapped"),
     "a named tuple": lambda: graph_of(Pair(1, 2)),
     "an operator": lambda: graph_of({"key": ADD}),
     "a function of nobody": lambda: graph_of(target=len),

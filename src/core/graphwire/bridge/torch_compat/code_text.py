@@ -40,7 +40,9 @@ def python_code(graph: Graph) -> PythonCode | None:
         or getattr(graph, "_co_fields", None)
     ):
         return None
-    if fx_config.enrich_profiler_metadata or not _SETTINGS.isdisjoint(os.environ) or not _is_torchs_text():
+    if getattr(fx_config, "enrich_profiler_metadata", False) or any(each in os.environ for each in _SETTINGS):
+        return None
+    if not _is_torchs_text():
         return None
     try:
         return _written(graph)
@@ -48,7 +50,7 @@ def python_code(graph: Graph) -> PythonCode | None:
         return None
 
 
-_SETTINGS = frozenset(("FX_GRAPH_SHOW_STRIDE", "FX_GRAPH_SHOW_DEVICE", "FX_GRAPH_SHOW_META"))
+_SETTINGS = ("FX_GRAPH_SHOW_STRIDE", "FX_GRAPH_SHOW_DEVICE", "FX_GRAPH_SHOW_META")
 """The environment variables that change torch's text."""
 
 
@@ -59,7 +61,7 @@ def _is_torchs_text() -> bool:
     x, unused = graph.placeholder("input"), graph.placeholder("unused")
     unused.name = "other"
     weight = graph.create_node("get_attr", "layers.0.weight")
-    values = (1, 2.5, math.inf, "text", None, True, 1j, torch.float32, torch.device("cpu"), torch.strided)
+    values = (1, 2.5, math.inf, "text", None, True, torch.float32, torch.device("cpu"), torch.strided)
     total = graph.call_function(
         torch.ops.aten.add.Tensor, (x, weight), {"alpha": 2, "others": [values, (x,)]}
     )
@@ -91,7 +93,7 @@ def _written(graph: Graph) -> PythonCode:
     numbers: list[int] = []
     for index, (node, name, freed) in enumerate(zip(nodes, named, _freed_after(nodes, names), strict=True)):
         op, args, target = node.op, node._args, node.target
-        if node.type is not None or "is_wrapped" in node.meta:
+        if node.type is not None or not _MARKS.isdisjoint(node.meta):
             raise _OtherText
         if op == "call_function":
             callee = callees.get(id(target))
@@ -184,6 +186,8 @@ def _freed_after(nodes: list[Node], names: Names) -> list[str | None]:
 
 
 _FREE_NOTHING = frozenset(("placeholder", "output"))
+_MARKS = frozenset(("is_wrapped", "boxed_arg_indices"))
+"""The metadata that makes torch write a node in a way of its own; arguments in boxes since 2.15."""
 _RESERVED = frozenset((*keyword.kwlist, "__debug__"))
 
 
@@ -201,7 +205,7 @@ def _callee(target: Any) -> tuple[str | None, str]:
         if pattern is None or target.__name__ in fx_graph.inplace_methods:
             raise _OtherText
         return pattern, ""
-    if not fx_graph._is_from_torch(target):
+    if not fx_graph._is_from_torch(target) or getattr(target, "_boxed_arg_indices", None):
         raise _OtherText
     name = _get_qualified_name(target)
     _check_names(name.split("."))
@@ -255,7 +259,6 @@ _WRITERS: dict[type, Callable[[Any, Names], str]] = {
             float,
             bool,
             str,
-            complex,
             type(None),
             torch.dtype,
             torch.device,
@@ -269,4 +272,5 @@ _WRITERS: dict[type, Callable[[Any, Names], str]] = {
     **dict.fromkeys((dict, immutable_dict), _dict),
     slice: _slice,
 }
-"""What writes each type of argument. torch writes any other, or a subclass, in a way of its own."""
+"""What writes each type of argument. torch writes any other, or a subclass, in a way of its own, and complex numbers in one that
+depends on the release."""
