@@ -152,7 +152,10 @@ def __getattr__(name: str) -> Any:
     from graphwire.process import paused_gc
 
     pause = paused_gc()
-    with pause, pause:  # Modules are no garbage: a collection, of all that torch has made, would take as long as the import.
+    with (
+        pause,
+        pause,
+    ):  # Modules are no garbage: a collection, of all that torch has made, would take as long as the import.
         value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
     globals()[name] = value
     return value

@@ -169,8 +169,6 @@ def _set(
     if owner is None:
         _set(owners, prefix, torch.nn.Module())
         owner = owners[prefix]
-    if isinstance(value, torch.nn.Module):
-        owners.setdefault(path, value)
     # Not by `hasattr`, which writes an error message first.
     places = owner._parameters, owner._buffers, owner._modules, owner.__dict__
     if any(name in place for place in places) or hasattr(type(owner), name):
@@ -182,6 +180,8 @@ def _set(
         )
     if isinstance(value, torch.nn.Parameter):
         owner._parameters[name] = value
+    elif isinstance(value, torch.nn.Module):
+        owner._modules[name] = owners[path] = value
     elif plain or not isinstance(value, torch.Tensor):
         setattr(owner, name, value)
     else:
