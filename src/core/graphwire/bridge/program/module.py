@@ -89,8 +89,7 @@ def decode_module(
         remove_effect_tokens(graph, root, objects, lifted)
         outputs = [spec for spec in outputs if spec.token is None]
     module = torch_compat.ProgramModule()
-    for node in lifted:
-        node.name = torch_compat.attribute_name(graph, str(node.target))
+    torch_compat.name_by_attributes(graph, lifted)
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)

@@ -83,8 +83,8 @@ from graphwire.bridge.torch_compat.releases import (
 from graphwire.bridge.torch_compat.running_modules import (
     ProgramModule,
     assert_in_graph,
-    attribute_name,
     is_effect,
+    name_by_attributes,
     number_of_results,
     rename_builtins,
 )
@@ -142,7 +142,6 @@ __all__ = [
     "allow_tracing",
     "as_parameter",
     "assert_in_graph",
-    "attribute_name",
     "backed_values",
     "buffer_mark",
     "check_encoded",
@@ -189,6 +188,7 @@ __all__ = [
     "may_have_symbolic_sizes",
     "mkldnn_layout",
     "move_to_start",
+    "name_by_attributes",
     "name_of_function",
     "nameless_fields",
     "negative_view",

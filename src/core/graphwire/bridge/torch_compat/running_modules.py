@@ -5,19 +5,20 @@ from __future__ import annotations
 import builtins
 import copy
 import itertools
+import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch._higher_order_ops.effects import _get_schema, with_effects
 from torch._ops import HigherOrderOperator, OpOverload
-from torch.fx.graph import _illegal_names, _PyTreeCodeGen, _PyTreeInfo
+from torch.fx.graph import _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
 
 from graphwire.bridge.torch_compat.private import generate_code
 from graphwire.lazy import pattern
 
-_GLOBALS = frozenset(("device", "inf", "nan"))
-"""Names that generated code uses, and that the names of nodes must not be, besides those of Python's own functions."""
+_TAKEN = frozenset((*keyword.kwlist, *dir(builtins), *_custom_builtins))
+"""Names that torch gives no node: those of Python, and of what generated code uses."""
 
 
 class ProgramModule(torch.fx.GraphModule):
@@ -172,13 +173,20 @@ def _restored(
     return module
 
 
-def attribute_name(graph: torch.fx.Graph, path: str) -> str:
-    """Return a new name for the node that reads an attribute, as torch derives it from the path."""
-    namespace, name = graph._graph_namespace, path.replace(".", "_")
-    if _PLAIN.fullmatch(name) and name not in namespace._used_names and name not in _illegal_names:
-        namespace._used_names.add(name)  # torch would give the same name
-        return name
-    return namespace.create_name(graph._target_to_str(path), None)
+def name_by_attributes(graph: torch.fx.Graph, nodes: Iterable[torch.fx.Node]) -> None:
+    """Give the nodes that read attributes the names that torch derives from the paths."""
+    namespace = graph._graph_namespace
+    used = namespace._used_names
+    for node in nodes:
+        path = str(node.target)
+        name = path.replace(".", "_")
+        if _PLAIN.fullmatch(name) and name not in used and name not in _TAKEN:
+            used.add(name)  # torch would give the same name
+        else:
+            name = namespace.create_name(graph._target_to_str(path), None)
+        # Not by an assignment, which would also remove the node from the graph's tables and add it again.
+        object.__setattr__(node, "name", name)
+        namespace._rename_object(node, name)
 
 
 _PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
@@ -188,8 +196,8 @@ _PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
 def rename_builtins(graph: torch.fx.Graph) -> None:
     """Rename the nodes whose names are Python's own, as torch does when it copies a graph."""
     names = {node.name for node in graph.nodes}
-    for node in graph.nodes:
-        if node.op != "output" and (hasattr(builtins, node.name) or node.name in _GLOBALS):
+    for node in graph.nodes if not _TAKEN.isdisjoint(names) else ():
+        if node.op != "output" and node.name in _TAKEN:
             numbered = (f"{node.name}_{number}" for number in itertools.count(1))
             node.name = next(name for name in numbered if name not in names)
             names.add(node.name)
