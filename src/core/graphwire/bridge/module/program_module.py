@@ -1,24 +1,14 @@
-"""Every use of torch's private interfaces to graph modules and their code, for modules that run a program."""
+"""The module that runs a program: a graph module that can be copied and pickled with its checks."""
 
 from __future__ import annotations
 
-import builtins
 import copy
-import itertools
-import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from torch._higher_order_ops.effects import _get_schema, with_effects
-from torch._ops import HigherOrderOperator, OpOverload
-from torch.fx.graph import _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
 
-from graphwire.bridge.torch_compat.private import generate_code
-from graphwire.lazy import pattern
-
-_TAKEN = frozenset((*keyword.kwlist, *dir(builtins), *_custom_builtins))
-"""Names that torch gives no node: those of Python, and of what generated code uses."""
+from graphwire.bridge import torch_compat
 
 
 class ProgramModule(torch.fx.GraphModule):
@@ -57,11 +47,11 @@ class ProgramModule(torch.fx.GraphModule):
             out_spec: the structure of the result.
             hook: is called with the module and the arguments before each call.
         """
-        graph._codegen = _PyTreeCodeGen(_PyTreeInfo(list(names), in_spec, out_spec))
+        graph._codegen = torch_compat.pytree_code(names, in_spec, out_spec)
         self._is_complete = True
         self._graph = graph
         graph.owning_module = self
-        generate_code(self, runs=True)
+        torch_compat.generate_code(self, runs=True)
         self.register_forward_pre_hook(hook, with_kwargs=True)
 
     def train(self, mode: bool = True) -> NoReturn:
@@ -123,9 +113,9 @@ def _named(value: Any) -> Any:
         return {key: _named(each) for key, each in value.items()}
     if isinstance(value, torch.fx.Node):
         return _Reference(value.name)
-    if isinstance(value, OpOverload):
+    if isinstance(value, torch_compat.OpOverload):
         return _Operator((*value._schema.name.split("::"), value._overloadname))
-    name = value.name() if isinstance(value, HigherOrderOperator) else None
+    name = value.name() if isinstance(value, torch_compat.HigherOrderOperator) else None
     if name is not None and getattr(torch.ops.higher_order, name, None) is value:
         return _Operator(("higher_order", name))
     return value
@@ -168,54 +158,6 @@ def _restored(
         made[name] = node
     module = ProgramModule.__new__(ProgramModule)
     module.__dict__.update(state)
-    graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
+    graph._codegen = torch_compat.pytree_code(names, in_spec, out_spec)
     module.graph = graph
     return module
-
-
-def name_by_attributes(graph: torch.fx.Graph, nodes: Iterable[torch.fx.Node]) -> None:
-    """Give the nodes that read attributes the names that torch derives from the paths."""
-    namespace = graph._graph_namespace
-    used = namespace._used_names
-    for node in nodes:
-        path = str(node.target)
-        name = path.replace(".", "_")
-        if _PLAIN.fullmatch(name) and name not in used and name not in _TAKEN:
-            used.add(name)  # torch would give the same name
-        else:
-            name = namespace.create_name(graph._target_to_str(path), None)
-        # Not by an assignment, which would also remove the node from the graph's tables and add it again.
-        object.__setattr__(node, "name", name)
-        namespace._rename_object(node, name)
-
-
-_PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
-"""Names that torch takes as they are: in small letters, without a number at the end, which torch would count on."""
-
-
-def rename_builtins(graph: torch.fx.Graph) -> None:
-    """Rename the nodes whose names are Python's own, as torch does when it copies a graph."""
-    names = {node.name for node in graph.nodes}
-    for node in graph.nodes if not _TAKEN.isdisjoint(names) else ():
-        if node.op != "output" and node.name in _TAKEN:
-            numbered = (f"{node.name}_{number}" for number in itertools.count(1))
-            node.name = next(name for name in numbered if name not in names)
-            names.add(node.name)
-
-
-assert_in_graph = torch._assert
-"""Asserts a condition with a message, also in a symbolic trace."""
-
-
-def is_effect(target: Any) -> bool:
-    """Return whether a node calls an operator with an effect token, which orders it among others."""
-    return target is with_effects
-
-
-def number_of_results(function: Any, args: Sequence[Any]) -> int:
-    """Return how many results the schema of an operator declares.
-
-    Args:
-        args: the arguments of the call. An object among them, whose method is called, is first.
-    """
-    return len(_get_schema(function, args).returns)
