@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
     from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
     from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
-    from graphwire.api.modules import load_module
+    from graphwire.api.loading import load_module
     from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
     from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
     from graphwire.api.viewing import View, view
@@ -126,7 +126,7 @@ _NAMES = {
     "graphwire.api.compare": ("canonicalize", "content_hash", "diff", "supports", "targets"),
     "graphwire.api.documents": ("decode", "encode", "treespec_dumps", "treespec_loads"),
     "graphwire.api.files": ("convert", "inspect", "plan_upgrade", "plugins", "upgrade", "verify", "weights"),
-    "graphwire.api.modules": ("load_module",),
+    "graphwire.api.loading": ("load_module",),
     "graphwire.api.options": ("LoadOptions", "OpenOptions", "SaveOptions"),
     "graphwire.api.programs": ("bind", "dumps", "from_schema", "load", "loads", "save", "to_schema"),
     "graphwire.api.viewing": ("View", "view"),
@@ -152,7 +152,10 @@ def __getattr__(name: str) -> Any:
     from graphwire.process import paused_gc
 
     pause = paused_gc()
-    with pause, pause:  # Modules are no garbage: a collection, of all that torch has made, would take as long as the import.
+    with (
+        pause,
+        pause,
+    ):  # Modules are no garbage: a collection, of all that torch has made, would take as long as the import.
         value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
     globals()[name] = value
     return value

@@ -51,11 +51,11 @@ from graphwire.wire.remote import located
 if TYPE_CHECKING:
     import torch
 
-    from graphwire.api import bare_document, modules
+    from graphwire.api import bare_document, loading
     from graphwire.api.options import Groups
     from graphwire.evolve.opsets import UnknownOps
 else:
-    bare_document, modules = later("graphwire.api.bare_document"), later("graphwire.api.modules")
+    bare_document, loading = later("graphwire.api.bare_document"), later("graphwire.api.loading")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -369,7 +369,7 @@ class Archive(Closing):
         Raises:
             GraphwireError: as `load_module`.
         """
-        return modules.module_of(
+        return loading.module_of(
             self,
             method,
             device=device,

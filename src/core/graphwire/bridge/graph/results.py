@@ -244,6 +244,16 @@ def decode_results(
         DecodeError: a result has no description, or a name occurs twice.
     """
     outputs = record.outputs
+    if (
+        not scope.context.describes
+        and len(outputs) == 1
+        and (tensor := outputs[0].as_tensor) is not None
+        and record.is_hop_single_tensor_return is not False
+    ):
+        scope.add(
+            tensor.name, node, None, metadata
+        )  # the common case, of which the rest would be the description
+        return
     if not outputs and called.handler.convention == "schema" and record.container is None:
         scope.complete(node, record.name, None, metadata)
         return

@@ -6,23 +6,29 @@ Each has a test in `tests/bridge/test_torch_private.py` that fails when the priv
 
 from __future__ import annotations
 
+import builtins
 import functools
+import itertools
+import keyword
 import operator
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch._export.verifier import Verifier
+from torch._higher_order_ops.effects import _get_schema, with_effects
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.experimental.sym_node import SymNode
+from torch.fx.graph import _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
 
 from graphwire.bridge.torch_compat import code_text, releases
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import GraphwireWarning
+from graphwire.lazy import pattern
 from graphwire.process import InterruptSafe
 
 if TYPE_CHECKING:
@@ -169,7 +175,7 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
     finally:
         for graph in written:
             del graph.python_code
-    for graph in written:
+    for graph in written if not runs else ():  # whose table is in order
         _sort_table(graph)
 
 
@@ -326,3 +332,66 @@ def negative_view(tensor: torch.Tensor) -> torch.Tensor:
     """Return a view of a tensor with the negative bit set: its elements are the negated ones of its storage."""
     view: torch.Tensor = torch._neg_view(tensor)
     return view
+
+
+def pytree_code(names: Sequence[str], in_spec: Any, out_spec: Any) -> Any:
+    """Return what generates the code of a graph whose arguments and results are nested.
+
+    Args:
+        names: the names of the parameters.
+        in_spec: the structure of the arguments.
+        out_spec: the structure of the result.
+    """
+    return _PyTreeCodeGen(_PyTreeInfo(list(names), in_spec, out_spec))
+
+
+_TAKEN = frozenset((*keyword.kwlist, *dir(builtins), *_custom_builtins))
+"""Names that torch gives no node: those of Python, and of what generated code uses."""
+
+
+def name_by_attributes(graph: torch.fx.Graph, nodes: Iterable[torch.fx.Node]) -> None:
+    """Give the nodes that read attributes the names that torch derives from the paths."""
+    namespace = graph._graph_namespace
+    used = namespace._used_names
+    for node in nodes:
+        path = str(node.target)
+        name = path.replace(".", "_")
+        if _PLAIN.fullmatch(name) and name not in used and name not in _TAKEN:
+            used.add(name)  # torch would give the same name
+        else:
+            name = namespace.create_name(graph._target_to_str(path), None)
+        # Not by an assignment, which would also remove the node from the graph's tables and add it again.
+        object.__setattr__(node, "name", name)
+        namespace._rename_object(node, name)
+
+
+_PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
+"""Names that torch takes as they are: in small letters, without a number at the end, which torch would count on."""
+
+
+def rename_builtins(graph: torch.fx.Graph) -> None:
+    """Rename the nodes whose names are Python's own, as torch does when it copies a graph."""
+    names = {node.name for node in graph.nodes}
+    for node in graph.nodes if not _TAKEN.isdisjoint(names) else ():
+        if node.op != "output" and node.name in _TAKEN:
+            numbered = (f"{node.name}_{number}" for number in itertools.count(1))
+            node.name = next(name for name in numbered if name not in names)
+            names.add(node.name)
+
+
+assert_in_graph = torch._assert
+"""Asserts a condition with a message, also in a symbolic trace."""
+
+
+def is_effect(target: Any) -> bool:
+    """Return whether a node calls an operator with an effect token, which orders it among others."""
+    return target is with_effects
+
+
+def number_of_results(function: Any, args: Sequence[Any]) -> int:
+    """Return how many results the schema of an operator declares.
+
+    Args:
+        args: the arguments of the call. An object among them, whose method is called, is first.
+    """
+    return len(_get_schema(function, args).returns)

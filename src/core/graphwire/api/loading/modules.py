@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from graphwire.api.argument_checks import check_choice, group_names
 from graphwire.api.error_boundary import reading
-from graphwire.api.loading import decode_from, load_with
+from graphwire.api.loading.programs import decode_from, load_with
 from graphwire.api.options import Groups, LoadOptions, options_of
 from graphwire.errors import GraphwireWarning
 from graphwire.evolve.opsets import UnknownOps
@@ -41,7 +41,7 @@ def load_module(
     Raises:
         GraphwireError: as `load`. A call of the module raises an `InputError` for arguments that do not fit.
     """
-    from graphwire.bridge.program import decode_module
+    from graphwire.bridge.module import decode_module
 
     return load_with(functools.partial(decode_module, check_guards=check_guards), file, **options)
 
@@ -57,7 +57,7 @@ def module_of(
     check_guards: bool,
 ) -> torch.fx.GraphModule:
     """Return a program of an archive as a module that runs. The options and errors are those of `load_module`."""
-    from graphwire.bridge.program import decode_module
+    from graphwire.bridge.module import decode_module
 
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     loaded = decode_from(

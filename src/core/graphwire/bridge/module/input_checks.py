@@ -11,7 +11,7 @@ import torch
 
 from graphwire import schema
 from graphwire.bridge import torch_compat
-from graphwire.bridge.program.input_conditions import Condition, guard_condition, input_conditions
+from graphwire.bridge.module.input_conditions import Condition, guard_condition, input_conditions
 from graphwire.errors import DecodeError, InputError, shown
 
 

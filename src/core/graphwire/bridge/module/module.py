@@ -20,10 +20,11 @@ from graphwire.analysis.inspection import Omission
 from graphwire.bridge import tensors, torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, OpaqueOrigin
 from graphwire.bridge.graph import check_operators, decode_declared, decode_graph, decode_treespec
-from graphwire.bridge.program.binding import bind_weights
-from graphwire.bridge.program.effect_tokens import remove_effect_tokens
-from graphwire.bridge.program.input_checks import check_structure, input_checks
-from graphwire.bridge.program.program import (
+from graphwire.bridge.module.effect_tokens import remove_effect_tokens
+from graphwire.bridge.module.input_checks import check_structure, input_checks
+from graphwire.bridge.module.program_module import ProgramModule
+from graphwire.bridge.program import (
+    bind_weights,
     check_entry,
     decode_context,
     decode_values,
@@ -50,7 +51,7 @@ def decode_module(
     left_out: list[Omission] | None = None,
     propagates: frozenset[str] = frozenset(),
     check_guards: bool = True,
-) -> torch_compat.ProgramModule:
+) -> ProgramModule:
     """Build a module that runs from a validated record and its payloads.
 
     Args:
@@ -88,9 +89,8 @@ def decode_module(
         objects = {nodes[each.value]: constants.get(each.name) for spec, each in held if spec.custom_obj}
         remove_effect_tokens(graph, root, objects, lifted)
         outputs = [spec for spec in outputs if spec.token is None]
-    module = torch_compat.ProgramModule()
-    for node in lifted:
-        node.name = torch_compat.attribute_name(graph, str(node.target))
+    module = ProgramModule()
+    torch_compat.name_by_attributes(graph, lifted)
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
@@ -169,8 +169,6 @@ def _set(
     if owner is None:
         _set(owners, prefix, torch.nn.Module())
         owner = owners[prefix]
-    if isinstance(value, torch.nn.Module):
-        owners.setdefault(path, value)
     # Not by `hasattr`, which writes an error message first.
     places = owner._parameters, owner._buffers, owner._modules, owner.__dict__
     if any(name in place for place in places) or hasattr(type(owner), name):
@@ -182,6 +180,8 @@ def _set(
         )
     if isinstance(value, torch.nn.Parameter):
         owner._parameters[name] = value
+    elif isinstance(value, torch.nn.Module):
+        owner._modules[name] = owners[path] = value
     elif plain or not isinstance(value, torch.Tensor):
         setattr(owner, name, value)
     else:
@@ -223,7 +223,7 @@ def _write_back(
 
 
 def _check_inputs(
-    module: torch_compat.ProgramModule,
+    module: ProgramModule,
     graph: torch.fx.Graph,
     record: schema.Program,
     registry: Registry,

@@ -1,23 +1,14 @@
-"""Every use of torch's private interfaces to graph modules and their code, for modules that run a program."""
+"""The module that runs a program: a graph module that can be copied and pickled with its checks."""
 
 from __future__ import annotations
 
-import builtins
 import copy
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from torch._higher_order_ops.effects import _get_schema, with_effects
-from torch._ops import HigherOrderOperator, OpOverload
-from torch.fx.graph import _illegal_names, _PyTreeCodeGen, _PyTreeInfo
 
-from graphwire.bridge.torch_compat.private import generate_code
-from graphwire.lazy import pattern
-
-_GLOBALS = frozenset(("device", "inf", "nan"))
-"""Names that generated code uses, and that the names of nodes must not be, besides those of Python's own functions."""
+from graphwire.bridge import torch_compat
 
 
 class ProgramModule(torch.fx.GraphModule):
@@ -56,11 +47,11 @@ class ProgramModule(torch.fx.GraphModule):
             out_spec: the structure of the result.
             hook: is called with the module and the arguments before each call.
         """
-        graph._codegen = _PyTreeCodeGen(_PyTreeInfo(list(names), in_spec, out_spec))
+        graph._codegen = torch_compat.pytree_code(names, in_spec, out_spec)
         self._is_complete = True
         self._graph = graph
         graph.owning_module = self
-        generate_code(self, runs=True)
+        torch_compat.generate_code(self, runs=True)
         self.register_forward_pre_hook(hook, with_kwargs=True)
 
     def train(self, mode: bool = True) -> NoReturn:
@@ -122,9 +113,9 @@ def _named(value: Any) -> Any:
         return {key: _named(each) for key, each in value.items()}
     if isinstance(value, torch.fx.Node):
         return _Reference(value.name)
-    if isinstance(value, OpOverload):
+    if isinstance(value, torch_compat.OpOverload):
         return _Operator((*value._schema.name.split("::"), value._overloadname))
-    name = value.name() if isinstance(value, HigherOrderOperator) else None
+    name = value.name() if isinstance(value, torch_compat.HigherOrderOperator) else None
     if name is not None and getattr(torch.ops.higher_order, name, None) is value:
         return _Operator(("higher_order", name))
     return value
@@ -167,47 +158,6 @@ def _restored(
         made[name] = node
     module = ProgramModule.__new__(ProgramModule)
     module.__dict__.update(state)
-    graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
+    graph._codegen = torch_compat.pytree_code(names, in_spec, out_spec)
     module.graph = graph
     return module
-
-
-def attribute_name(graph: torch.fx.Graph, path: str) -> str:
-    """Return a new name for the node that reads an attribute, as torch derives it from the path."""
-    namespace, name = graph._graph_namespace, path.replace(".", "_")
-    if _PLAIN.fullmatch(name) and name not in namespace._used_names and name not in _illegal_names:
-        namespace._used_names.add(name)  # torch would give the same name
-        return name
-    return namespace.create_name(graph._target_to_str(path), None)
-
-
-_PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
-"""Names that torch takes as they are: in small letters, without a number at the end, which torch would count on."""
-
-
-def rename_builtins(graph: torch.fx.Graph) -> None:
-    """Rename the nodes whose names are Python's own, as torch does when it copies a graph."""
-    names = {node.name for node in graph.nodes}
-    for node in graph.nodes:
-        if node.op != "output" and (hasattr(builtins, node.name) or node.name in _GLOBALS):
-            numbered = (f"{node.name}_{number}" for number in itertools.count(1))
-            node.name = next(name for name in numbered if name not in names)
-            names.add(node.name)
-
-
-assert_in_graph = torch._assert
-"""Asserts a condition with a message, also in a symbolic trace."""
-
-
-def is_effect(target: Any) -> bool:
-    """Return whether a node calls an operator with an effect token, which orders it among others."""
-    return target is with_effects
-
-
-def number_of_results(function: Any, args: Sequence[Any]) -> int:
-    """Return how many results the schema of an operator declares.
-
-    Args:
-        args: the arguments of the call. An object among them, whose method is called, is first.
-    """
-    return len(_get_schema(function, args).returns)
