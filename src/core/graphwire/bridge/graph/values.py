@@ -333,6 +333,8 @@ def decode_tensor(scope: DecodeScope, argument: schema.TensorArgument, *, input_
     Raises:
         DecodeError: the record has no metadata for it.
     """
+    if not scope.context.describes:
+        return None
     name, record = argument.name, scope.record
     if record.compositions and (composition := record.compositions.get(name)) is not None:
         value = tensors.decode_composition(scope.context, composition, input_value=input_value)
