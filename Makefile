@@ -132,7 +132,7 @@ $(JS)/node_modules/.installed: $(JS)/package.json $(JS)/package-lock.json
 	@touch $@
 
 VIEW := contrib/graphwire-view
-PAGE := src/core/graphwire/viewer/page.html
+PAGE := src/core/graphwire/viewer.html
 
 web: $(VIEW)/node_modules/.installed
 	cd $(JS) && npm run build

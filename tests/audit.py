@@ -6,7 +6,7 @@ that is fixed in the source stands between:
 
 - an `import` statement: the module's name stands in our source or in a library's, not in a file;
 - a module that the source imports at its first use (`graphwire.lazy`), by a name in the source;
-- a module of torch that registers operators of torch, by a table in the source (`graphwire_plugins.ops.late`);
+- a module of torch that registers operators of torch, by a table in the source (`graphwire_plugins.ops`);
 - the discovery of installed plugins;
 - the codec of an encoding that the source names (`cp437`, of zip names);
 - the parser of guards, which makes a syntax tree and no code (`ast.parse`);
@@ -69,7 +69,7 @@ _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _EXCEPTIONS = (
     ("graphwire/lazy.py", ""),
     ("graphwire/hooks/discovery.py", ""),
-    ("graphwire_plugins/ops/late.py", "register_late"),
+    ("graphwire_plugins/ops.py", "register_late"),
     ("/ast.py", "parse"),
     ("/encodings/__init__.py", "search_function"),
     ("torch/fx/operator_schemas.py", "_torchscript_type_to_python_type"),

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from graphwire.bridge.tensors import storages
-from graphwire.bridge.tensors.device_copies import Device, DeviceCopies
+from graphwire.bridge.tensors.storages import Device, DeviceCopies
 
 
 class Memory(bytearray):

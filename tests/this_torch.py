@@ -9,7 +9,7 @@ from torch._export.serde.schema import SCHEMA_VERSION
 from torch.export import ExportedProgram
 
 import graphwire
-from graphwire.schema.program import SCHEMA_VERSION as OURS
+from graphwire.schema import SCHEMA_VERSION as OURS
 
 __all__ = ["RELEASE", "written_for_this_torch"]
 

@@ -11,7 +11,8 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
-from graphwire.bridge.torch_compat import NodeMaker, code_text
+from graphwire.bridge.torch_compat import code_text
+from graphwire.bridge.torch_compat.node_maker import NodeMaker
 
 
 def assert_code_is_torchs(program: ExportedProgram) -> None:

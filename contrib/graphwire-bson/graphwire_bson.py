@@ -20,7 +20,7 @@ from bson.int64 import Int64
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
-from graphwire.wire import measure_tree
+from graphwire.wire.plain_trees import measure_tree
 
 GRAPHWIRE_API = 1
 """The version of graphwire's plugin interface that this module uses."""

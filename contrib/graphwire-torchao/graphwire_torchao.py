@@ -21,8 +21,8 @@ from typing import Any
 from graphwire import hookimpl
 from graphwire.errors import DecodeError, GraphwireError, UnknownTypeError
 from graphwire.hooks import ConstantCodec, OpHandler, Tree
-from graphwire_plugins.constants.subclasses import TensorSubclasses
-from graphwire_plugins.ops.overloads import LibraryOverloads
+from graphwire_plugins.constants import TensorSubclasses
+from graphwire_plugins.ops import LibraryOverloads
 
 __all__ = ["TorchaoOperators", "TorchaoTensors"]
 

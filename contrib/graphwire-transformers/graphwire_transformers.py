@@ -22,7 +22,7 @@ from typing import Any
 from graphwire import hookimpl
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks import Tree, TreespecSerializer
-from graphwire.schema.texts import TreeSpec, dump_json, load_json
+from graphwire.schema.texts.treespec import TreeSpec, dump_json, load_json
 
 __all__ = ["DynamicCaches", "EncoderDecoderCaches", "ModelOutputs", "StaticCaches", "register"]
 

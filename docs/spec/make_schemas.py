@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphwire.specification import specification_files
+from graphwire.specification.tables import specification_files
 
 if __name__ == "__main__":
     for name, text in specification_files().items():

@@ -16,16 +16,20 @@ from graphwire.analysis.canonical.content_hashing import SPEC_KINDS, content_has
 from graphwire.analysis.diff.program_diff import diff
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
-from graphwire.schema.arguments import Renaming, names_in, rewritten, value_name
-from graphwire.schema.graph import (
+from graphwire.schema import (
     Argument,
     Graph,
+    InputSpec,
+    OutputSpec,
+    Program,
+    Renaming,
     SymIntArgument,
     TensorArgument,
+    names_in,
+    rewritten,
+    value_name,
 )
-from graphwire.schema.program import Program
-from graphwire.schema.signature import InputSpec, OutputSpec
-from graphwire.schema.trees.conversion import from_tree, to_tree
+from graphwire.schema.trees import from_tree, to_tree
 
 PURE = ["aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor", "aten.relu.default"]
 ORDERED = ["aten.bernoulli.default", "aten.dropout.default"]

@@ -24,8 +24,8 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.analysis.validation.program_rules import validate
-from graphwire.schema.program import Program
-from graphwire.schema.trees.conversion import to_tree
+from graphwire.schema import Program
+from graphwire.schema.trees import to_tree
 
 MAKERS = [*SMALL_PROGRAMS, "structured", "convnet", "decoder"]
 

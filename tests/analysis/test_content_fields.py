@@ -16,9 +16,7 @@ import graphwire
 import graphwire.schema
 from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.errors import GraphwireError
-from graphwire.schema.graph import Argument
-from graphwire.schema.program import Program
-from graphwire.schema.signature import UserInputSpec
+from graphwire.schema import Argument, Program, UserInputSpec
 
 ROOT = Path(__file__).parents[2]
 NOT_IN_DOCUMENTS = {"SourceRow", "BackwardNameMaps", "NameMaps", "PayloadMeta", "PayloadConfig", "TreeSpec"}

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from spellings import OTHER_ARMS, other_text, respelled
 from test_canonical import _program, programs
 
-from graphwire.analysis.canonical import effects
-from graphwire.analysis.canonical.argument_forms import ARGUMENT_CONTENT, References, argument_content
+from graphwire.analysis.canonical import node_order as effects
 from graphwire.analysis.canonical.content_hashing import HASH_VERSION, content_hash, program_content
-from graphwire.analysis.canonical.encoding import content_bytes
-from graphwire.analysis.canonical.expression_content import expression_content
-from graphwire.analysis.canonical.symbol_names import SymbolNames
-from graphwire.analysis.canonical.treespec_content import treespec_content
+from graphwire.analysis.canonical.graph_content import ARGUMENT_CONTENT, References, argument_content
+from graphwire.analysis.canonical.symbol_names import (
+    SymbolNames,
+    content_bytes,
+    expression_content,
+    treespec_content,
+)
 from graphwire.analysis.diff.program_diff import diff
-from graphwire.schema.graph import ARGUMENT_ARMS, Argument
-from graphwire.schema.program import Program
-from graphwire.schema.symbols import RangeConstraint
+from graphwire.schema import ARGUMENT_ARMS, Argument, Program, RangeConstraint
 from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import parse_infix
-from graphwire.schema.trees.conversion import from_tree
+from graphwire.schema.trees import from_tree
 
 # --------------------------------------------------------------------------------------------------------- encoding
 

@@ -15,12 +15,20 @@ from torch import nn
 from torch.export import Dim
 
 import graphwire
-from graphwire.analysis.diff.argument_text import argument_text
 from graphwire.analysis.diff.nodes import module_path
 from graphwire.analysis.diff.program_diff import Diff, diff
 from graphwire.analysis.diff.text import diff_lines
-from graphwire.schema import Argument, ComplexValue, Layout, RangeValue, ScalarType, SequenceValue, SliceValue
-from graphwire.schema.graph import Node
+from graphwire.analysis.value_text import argument_text
+from graphwire.schema import (
+    Argument,
+    ComplexValue,
+    Layout,
+    Node,
+    RangeValue,
+    ScalarType,
+    SequenceValue,
+    SliceValue,
+)
 
 
 def diff_text(found: Diff, *, a: str = "A", b: str = "B") -> str:

@@ -28,8 +28,8 @@ from torch.export.graph_signature import TensorArgument
 
 import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, ValidationError
-from graphwire.hooks.registry import default_registry
-from graphwire.schema.graph import ValueMetadata
+from graphwire.hooks import default_registry
+from graphwire.schema import ValueMetadata
 from graphwire.testing.portraits import Portrait, portrait
 from graphwire.testing.programs import assert_same_values, differences
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from graphwire.analysis.canonical.effects import Effect, effect_of
-from graphwire.schema.graph import Argument, Node, TensorArgument
+from graphwire.analysis.canonical.node_order import Effect, effect_of
+from graphwire.schema import Argument, Node, TensorArgument
 
 RESULT = [Argument(as_tensor=TensorArgument("a"))]
 

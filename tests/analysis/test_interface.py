@@ -11,7 +11,7 @@ import torch
 from torch.export import Dim, export
 
 import graphwire
-from graphwire.analysis.inspection import summarize
+from graphwire.analysis.summary import summarize
 from graphwire.cli import main
 
 Spot = namedtuple("Spot", "x y")

@@ -12,8 +12,7 @@ from growth import growth_of
 
 import graphwire
 from graphwire.analysis.diff.program_diff import diff
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node, TensorArgument
-from graphwire.schema.program import Program
+from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, Program, TensorArgument
 
 SMALL, LARGE = 5_000, 20_000
 

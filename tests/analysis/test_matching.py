@@ -8,7 +8,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphwire.analysis.diff.matching import increasing_run, match
+from graphwire.analysis.diff.nodes import increasing_run, match
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
 

@@ -14,14 +14,18 @@ import msgspec
 import pytest
 
 from graphwire import schema
-from graphwire.analysis.neutral import OPTIONAL, canonical_json, digest_of_elements, hex_float, tagged
-from graphwire.analysis.neutral.texts import (
+from graphwire.analysis.neutral import (
+    OPTIONAL,
+    canonical_json,
+    digest_of_elements,
+    hex_float,
     neutral_expression,
     neutral_guard,
     neutral_infix,
     neutral_treespec,
+    tagged,
 )
-from graphwire.evolve.documents.vocabulary import FIELDS
+from graphwire.evolve.vocabulary import FIELDS
 from graphwire.schema import Device, Layout, ScalarType, SymInt, TensorMeta
 
 _SPECIFICATION = Path(__file__).resolve().parents[2] / "docs/spec/neutral.md"
@@ -174,7 +178,7 @@ def test_what_a_reader_may_ignore_is_what_the_schema_says_and_what_the_specifica
 
 
 def test_every_record_of_the_schema_has_a_form() -> None:
-    from graphwire.analysis.neutral import records
+    from graphwire.analysis import neutral as records
 
     kinds = {
         each for each in vars(schema).values() if isinstance(each, type) and issubclass(each, msgspec.Struct)

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from graphwire.analysis.canonical.payload_content import payload_digests
+from graphwire.analysis.canonical.content_hashing import payload_digests
 from graphwire.errors import MissingRecordError
-from graphwire.schema.scalars import Device, Layout, ScalarType
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import PayloadMeta, TensorMeta
+from graphwire.schema import Device, Layout, PayloadMeta, ScalarType, SymInt, TensorMeta
 from graphwire.wire.payloads import Payloads
 
 

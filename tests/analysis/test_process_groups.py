@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import graphwire
-from graphwire.analysis.inspection import named_groups, with_group_names
+from graphwire.analysis.load_report import named_groups, with_group_names
 from graphwire.errors import DecodeError
-from graphwire.evolve.opsets import graphs_in
+from graphwire.evolve.plain_values import graphs_in
 from graphwire.schema import (
     Argument,
     Graph,

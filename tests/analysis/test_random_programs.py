@@ -19,9 +19,8 @@ from torch.export import ExportedProgram, ExportGraphSignature
 
 import graphwire
 from graphwire.analysis.canonical.content_hashing import content_hash
-from graphwire.schema.program import Program
-from graphwire.schema.signature_names import SignatureNames
-from graphwire.schema.trees.conversion import from_tree, program_from_tree, to_tree
+from graphwire.schema import Program, SignatureNames
+from graphwire.schema.trees import from_tree, program_from_tree, to_tree
 
 slow = settings(
     max_examples=by_day(8, by_night=200),

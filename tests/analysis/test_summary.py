@@ -13,18 +13,21 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.inspection.load_report import LoadReport
-from graphwire.analysis.inspection.summary import (
-    Inspection,
-    MethodInspection,
-    Summary,
-    ValueSummary,
-    summarize,
+from graphwire.analysis.load_report import LoadReport
+from graphwire.analysis.summary import Inspection, MethodInspection, Summary, ValueSummary, summarize
+from graphwire.schema import (
+    SCHEMA_VERSION,
+    Argument,
+    CustomObjArgument,
+    Graph,
+    PayloadConfig,
+    PayloadMeta,
+    PluginRequirement,
+    Program,
+    SymFloatArgument,
+    SymIntArgument,
 )
-from graphwire.schema.graph import Argument, CustomObjArgument, Graph, SymFloatArgument, SymIntArgument
-from graphwire.schema.program import SCHEMA_VERSION, PluginRequirement, Program
-from graphwire.schema.tensor import PayloadConfig, PayloadMeta
-from graphwire.schema.trees.conversion import from_tree
+from graphwire.schema.trees import from_tree
 
 
 class Model(torch.nn.Module):

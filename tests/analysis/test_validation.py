@@ -16,14 +16,11 @@ import torch
 from growth import growth_of
 
 from graphwire.analysis.validation import program_rules as validation
-from graphwire.analysis.validation.legal_names import is_attribute_path, is_operator_name, is_value_name
 from graphwire.analysis.validation.program_rules import ValidationLimits, check_valid, validate
+from graphwire.analysis.validation.value_rules import is_attribute_path, is_operator_name, is_value_name
 from graphwire.errors import ValidationError
-from graphwire.schema.graph import Argument, GraphArgument, SequenceValue
-from graphwire.schema.program import Program
-from graphwire.schema.signature import InputSpec, OutputSpec
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.trees.conversion import from_tree, to_tree
+from graphwire.schema import Argument, GraphArgument, InputSpec, OutputSpec, Program, SequenceValue, SymInt
+from graphwire.schema.trees import from_tree, to_tree
 
 Tree = dict[str, Any]
 Found = list[tuple[str, str]]

@@ -18,12 +18,12 @@ from torch.export import Dim, ExportedProgram, export
 
 import graphwire
 from graphwire.errors import Obstacle
-from graphwire.evolve.targets.chain import obstacles_to
-from graphwire.evolve.targets.targets import TARGETS
-from graphwire.schema.graph import ARGUMENT_ARMS
-from graphwire.schema.trees.conversion import to_tree
-from graphwire.wire.package.document import write_plain_json
-from graphwire.wire.package.package_writer import Document, save_package
+from graphwire.evolve.chain import obstacles_to
+from graphwire.evolve.targets import TARGETS
+from graphwire.schema import ARGUMENT_ARMS
+from graphwire.schema.trees import to_tree
+from graphwire.wire.document import write_plain_json
+from graphwire.wire.package_writer import Document, save_package
 from graphwire.wire.payloads import Payloads
 
 Tree = dict[str, Any]

@@ -17,8 +17,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 import graphwire
 from graphwire.errors import DecodeError, EncodeError, FormatError
-from graphwire.hooks.interfaces import MetadataKey
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks import MetadataKey, Registry, default_registry
 from graphwire.testing.programs import assert_same_values
 
 FORMATS = sorted(default_registry().wire_formats)

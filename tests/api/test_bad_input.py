@@ -20,9 +20,9 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire import errors
-from graphwire.hooks.registry import Registry
+from graphwire.hooks import Registry
+from graphwire_plugins import json_format as json
 from graphwire_plugins import ops, treespecs
-from graphwire_plugins.formats import json
 
 
 @pytest.fixture(scope="module")

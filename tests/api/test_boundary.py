@@ -26,10 +26,9 @@ from graphwire.errors import (
     GraphwireError,
     MissingRecordError,
 )
-from graphwire.hooks.registry import Registry
-from graphwire.schema.graph import Argument
-from graphwire.schema.program import ExampleInputs, Program
-from graphwire_plugins.formats.json import JsonFormat
+from graphwire.hooks import Registry
+from graphwire.schema import Argument, ExampleInputs, Program
+from graphwire_plugins.json_format import JsonFormat
 
 
 class Strange(Exception):

@@ -10,8 +10,8 @@ import torch
 
 import graphwire
 from graphwire.errors import EncodeError
-from graphwire.hooks.registry import Registry
-from graphwire.schema.graph import Argument, GraphArgument, NamedArgument, SymIntArgument, TensorArgument
+from graphwire.hooks import Registry
+from graphwire.schema import Argument, GraphArgument, NamedArgument, SymIntArgument, TensorArgument
 
 _LIBRARY = torch.library.Library("graphwire_saves", "DEF")
 _LIBRARY.define("same(Tensor self) -> Tensor")
@@ -63,7 +63,7 @@ BROKEN: dict[str, Any] = {
     "a value of another kind": _argument(as_sym_int=SymIntArgument(as_name="x")),
     "a name that is no argument's": [NamedArgument("not a name", Argument(as_tensor=X))],
     "a name twice": _argument(as_tensor=X) * 2,
-    "a device that cannot be": _argument(as_device=graphwire.schema.scalars.Device("no where", 0)),
+    "a device that cannot be": _argument(as_device=graphwire.schema.values.Device("no where", 0)),
     "a constant that is a path": _argument(as_constant="../../etc"),
     "no records": ["x"],
     "no list": 3,

@@ -17,14 +17,14 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire import errors
-from graphwire.analysis.inspection.load_report import Omission, WriteReport
+from graphwire.analysis.load_report import Omission, WriteReport
 from graphwire.cli import main
-from graphwire.evolve.opsets.plain_values import subgraphs
-from graphwire.schema.program import Program, StackFrame
-from graphwire.schema.texts import ProcessNumbers
+from graphwire.evolve.plain_values import subgraphs
+from graphwire.schema import Program, StackFrame
+from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.testing.portraits import portrait
 from graphwire.testing.programs import assert_same_values
-from graphwire.wire.package.package_writer import Document, write_package
+from graphwire.wire.package_writer import Document, write_package
 
 _GOLDEN = Path(__file__).resolve().parents[1] / "golden/archives"
 

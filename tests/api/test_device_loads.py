@@ -27,12 +27,13 @@ from running import results
 from safetensors.torch import save_file
 
 import graphwire
-from graphwire.bridge.tensors import device_copies, storages
+from graphwire.bridge.tensors import storages
+from graphwire.bridge.tensors import storages as device_copies
 from graphwire.errors import ArchiveError, ChecksumError, DecodeError
 from graphwire.testing.programs import assert_same_program, assert_same_values
-from graphwire.wire import address
-from graphwire.wire.archive import ArchiveReader
-from graphwire.wire.weights import ExternalRecord
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.memory import address
+from graphwire.wire.weights.external_record import ExternalRecord
 
 SOURCES = str(Path(graphwire.__file__).parent)
 

@@ -13,7 +13,7 @@ import torch
 from external_weights import externalize
 
 import graphwire
-from graphwire.cli.commands import main
+from graphwire.cli import main
 from graphwire.errors import (
     ArchiveError,
     DecodeError,
@@ -21,9 +21,9 @@ from graphwire.errors import (
     GraphwireError,
     TargetError,
 )
-from graphwire.evolve.early_steps.embedded import embedded_tensors
-from graphwire.hooks.registry import default_registry
-from graphwire.wire.package.document import read_document, write_document
+from graphwire.evolve.steps.embedded import embedded_tensors
+from graphwire.hooks import default_registry
+from graphwire.wire.document import read_document, write_document
 from graphwire.wire.payloads import Payloads
 
 JSON = default_registry().wire_format("json")

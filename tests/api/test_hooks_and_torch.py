@@ -15,10 +15,9 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import TargetError
-from graphwire.hooks import hookspecs
-from graphwire.hooks.interfaces import MetadataKey, OpsetStep
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument
-from graphwire.schema.trees.conversion import to_tree
+from graphwire.hooks import MetadataKey, OpsetStep, hookspecs
+from graphwire.schema import Argument, ArgumentKind, NamedArgument
+from graphwire.schema.trees import to_tree
 from graphwire.testing.programs import assert_same_values
 
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"

@@ -30,7 +30,7 @@ from small_programs import SMALL_PROGRAMS
 import graphwire
 from graphwire.api.error_boundary import Boundary
 from graphwire.errors import DecodeError
-from graphwire.process.build_lock import one_build_at_a_time
+from graphwire.process import one_build_at_a_time
 from graphwire.wire.weights.folder import Folder
 
 SOURCES = str(Path(graphwire.__file__).parent)

@@ -11,7 +11,7 @@ from torch.export import Dim, ExportedProgram, export
 
 import graphwire
 from graphwire import WriteReport
-from graphwire.cli.commands import main
+from graphwire.cli import main
 from graphwire.errors import EncodeError, TargetError
 
 READ_FROM = {"torch-2.1": 2, "torch-2.2": 1, "torch-2.3": 1, "torch-2.4": 0}

@@ -12,7 +12,7 @@ import torch
 
 import graphwire
 from graphwire.errors import PluginError, UnknownFormatError
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks import Registry, default_registry
 
 
 def program() -> torch.export.ExportedProgram:

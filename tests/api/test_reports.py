@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.inspection.load_report import LoadReport
+from graphwire.analysis.load_report import LoadReport
 from graphwire.cli import main
-from graphwire.evolve.documents.versions import RELEASES
-from graphwire.evolve.targets.chain import CURRENT, STEPS
-from graphwire.evolve.targets.targets import TARGETS
+from graphwire.evolve.chain import CURRENT, STEPS
+from graphwire.evolve.step import RELEASES
+from graphwire.evolve.targets import TARGETS
 from graphwire.testing import assert_same_program
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "corpus.tar.xz"

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire_plugins.constants.plain_data import encode_data
+from graphwire_plugins.object_codecs import encode_data
 
 X = torch.ones(2, 3)
 

@@ -287,7 +287,7 @@ def test_the_name_of_a_file_is_text_too(program, tmp_path):
 
 
 def template() -> str:
-    return (Path(graphwire.__file__).parent / "viewer" / "page.html").read_text("utf-8")
+    return (Path(graphwire.__file__).parent / "viewer.html").read_text("utf-8")
 
 
 # ---------------------------------------------------------------------------------------------------- where it goes
@@ -318,7 +318,7 @@ def test_a_notebook_shows_the_page_in_a_frame_without_access_to_it(file):
 
 
 def test_a_page_too_large_for_a_notebook_says_how_to_save_it(file, monkeypatch):
-    monkeypatch.setattr("graphwire.viewer.notebook.MOST_BYTES", 1000)
+    monkeypatch.setattr("graphwire.viewer.MOST_BYTES", 1000)
     assert ".save(path)" in graphwire.view(file, use_torch=False)._repr_html_()
 
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.inspection.load_report import LoadReport
+from graphwire.analysis.load_report import LoadReport
 from graphwire.errors import GraphwireError
-from graphwire.wire.package.weight_names import sanitized_name
+from graphwire.wire.layouts import sanitized_name
 
 VALUE = torch.tensor([[3.0, 4.0]])
 

@@ -21,9 +21,8 @@ from documents_for_torch import (
 from this_torch import RELEASE
 
 import graphwire
-from graphwire.evolve.targets.oldest_reader import first_reader
-from graphwire.evolve.targets.targets import supports
-from graphwire.schema.trees.conversion import program_from_tree
+from graphwire.evolve.targets import first_reader, supports
+from graphwire.schema.trees import program_from_tree
 
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"
 

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.wire.archive import FileSource
+from graphwire.wire.archive.source import FileSource
 
 WIDTH, HIDDEN, BATCH = 8, 16, 4
 

@@ -27,7 +27,7 @@ from graphwire.errors import (
     UnknownTypeError,
     ValidationError,
 )
-from graphwire.wire.archive import zip_layout as layout
+from graphwire.wire.archive import directory as layout
 
 _REFUSED: Any = (ArchiveError, LimitError)
 

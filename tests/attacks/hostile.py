@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.export import Dim, export
 
 import graphwire
-from graphwire.wire.archive import zip_layout
+from graphwire.wire.archive import directory as zip_layout
 from graphwire.wire.archive.writer import ArchiveWriter
 
 DOCUMENT = "models/model.json"

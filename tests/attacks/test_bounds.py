@@ -16,9 +16,9 @@ from hostile import DOCUMENT, WEIGHTS, Tree, Victim, victim
 from torch.fx.traceback import NodeSource
 
 import graphwire
-from graphwire.analysis.inspection.load_report import LoadReport, WriteReport
+from graphwire.analysis.load_report import LoadReport, WriteReport
 from graphwire.errors import GraphwireError, GraphwireWarning
-from graphwire.schema.trees.unfolding import OMITTED
+from graphwire.schema.trees import OMITTED
 
 S0 = "Symbol('s0', positive=True, integer=True)"
 
@@ -241,7 +241,7 @@ def test_provenance_as_text_counts_like_that_in_a_table(
         "from_node": [],
     }
     data = good.with_document(lambda tree: _metadata("from_node")(tree, json.dumps([row] * 100)))
-    monkeypatch.setattr("graphwire.schema.trees.unfolding.MAX_PROVENANCE", 50_000)
+    monkeypatch.setattr("graphwire.schema.trees.MAX_PROVENANCE", 50_000)
     with pytest.warns(GraphwireWarning, match="1 are longer"):
         graphwire.loads(data)
 

@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 
 import graphwire
 from graphwire import errors
-from graphwire.wire.weights import Folder
+from graphwire.wire.weights.folder import Folder
 
 RECORD = "program/data/weights/references.json"
 Table = dict[str, Any]

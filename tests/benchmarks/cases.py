@@ -130,7 +130,7 @@ class _Chain(torch.nn.Module):
 def chain(nodes: int) -> ExportedProgram:
     """So many operators one behind the other: made of the records of one, as export itself would take an hour."""
     import graphwire
-    from graphwire.schema.graph import Argument, TensorArgument
+    from graphwire.schema import Argument, TensorArgument
 
     record, payloads = graphwire.to_schema(export(_Chain(), (torch.rand(4),)))
     graph = record.graph_module.graph
@@ -174,8 +174,7 @@ def unrolled(nodes: int, *, calls_fewer: int = 0, layers: int = 48) -> ExportedP
     for 100,000 of them.
     """
     import graphwire
-    from graphwire.schema.arguments import Renaming, rewritten
-    from graphwire.schema.graph import Argument, TensorArgument
+    from graphwire.schema import Argument, Renaming, TensorArgument, rewritten
 
     record, payloads = graphwire.to_schema(
         export(

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from timing import Step, interleaved
 
 import graphwire
-from graphwire.bridge.tensors.device_copies import BUFFER_BYTES, DeviceCopies, TorchDevice
+from graphwire.bridge.tensors.storages import BUFFER_BYTES, DeviceCopies, TorchDevice
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 import graphwire
 from graphwire.errors import EncodeError
-from graphwire.hooks.registry import Registry
+from graphwire.hooks import Registry
 
 
 class Eye(torch.Tensor):

@@ -21,11 +21,13 @@ from late_devices import BusyDevice, LateDevice
 from safetensors.torch import save_file
 
 import graphwire
-from graphwire.bridge.tensors import device_copies
-from graphwire.bridge.tensors.device_copies import DeviceCopies, TorchDevice
+from graphwire.bridge.tensors import storages as device_copies
+from graphwire.bridge.tensors.storages import DeviceCopies, TorchDevice
 from graphwire.errors import ArchiveError
-from graphwire.wire import RangedRecord, Record
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter, payload_record
+from graphwire.wire.archive.archive_record import payload_record
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.payloads import RangedRecord, Record
 
 CPU = torch.device("cpu")
 
@@ -213,7 +215,7 @@ _LOAD_TO_NOWHERE = """
 import re, sys
 import torch, graphwire
 from graphwire.bridge.tensors import storages
-from graphwire.bridge.tensors.device_copies import DeviceCopies, TorchDevice
+from graphwire.bridge.tensors.storages import DeviceCopies, TorchDevice
 
 def peak():
     return int(re.search(r"^VmHWM:\\s+(\\d+)", open("/proc/self/status").read(), re.M)[1]) << 10

@@ -12,7 +12,8 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, PluginError
-from graphwire.hooks.interfaces import OWN_METADATA, MetadataKey
+from graphwire.hooks import MetadataKey
+from graphwire.hooks.interfaces import OWN_METADATA
 
 
 class Stage(enum.Enum):

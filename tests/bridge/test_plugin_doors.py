@@ -18,11 +18,17 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import EncodeError, FormatError
-from graphwire.hooks.interfaces import MetadataKey
+from graphwire.hooks import MetadataKey, Registry
 from graphwire.hooks.provisions import HOOKS
-from graphwire.hooks.registry import Registry
-from graphwire.schema.graph import Argument, ArgumentKind, CustomObjArgument, NamedArgument, SymIntArgument
-from graphwire.schema.scalars import Device, ScalarType
+from graphwire.schema import (
+    Argument,
+    ArgumentKind,
+    CustomObjArgument,
+    Device,
+    NamedArgument,
+    ScalarType,
+    SymIntArgument,
+)
 
 
 class _Level(enum.IntEnum):

@@ -12,8 +12,7 @@ from torch.utils import _pytree as pytree
 import graphwire
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.errors import EncodeError
-from graphwire.hooks.interfaces import MetadataKey
-from graphwire.hooks.registry import Registry
+from graphwire.hooks import MetadataKey, Registry
 
 
 class Box:

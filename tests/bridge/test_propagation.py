@@ -13,13 +13,10 @@ import torch
 from torch._C import DispatchKey
 
 import graphwire
-from graphwire.bridge.torch_compat.process_state import process_state
+from graphwire.bridge.torch_compat.private import process_state
 from graphwire.errors import DecodeError, GraphwireError, OpsetError, PluginError, ValidationError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import OpsetStep, OpsetUpgrader
-from graphwire.hooks.registry import Registry, default_registry
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node, TensorArgument
-from graphwire.schema.program import Program
+from graphwire.hooks import OpsetStep, OpsetUpgrader, Registry, default_registry, hookimpl
+from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, Program, TensorArgument
 from graphwire.wire.payloads import Payloads
 
 

@@ -8,7 +8,7 @@ import torch
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.schema.program import StackFrame
+from graphwire.schema import StackFrame
 
 
 class _Model(torch.nn.Module):

@@ -20,8 +20,18 @@ from torch.testing import assert_close
 
 import graphwire
 import graphwire.bridge
-from graphwire.bridge import torch_compat
 from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
+from graphwire.bridge.torch_compat.names import FakeTensor
+from graphwire.bridge.torch_compat.symbolic import (
+    ValueRanges,
+    declare_symbol,
+    fresh_unbacked_symbols,
+    is_unbacked,
+    replace_symbol,
+    replacements,
+    reserve_unbacked,
+)
 from graphwire.errors import DecodeError
 
 
@@ -40,12 +50,12 @@ def first_value(program: torch.export.ExportedProgram) -> torch.Tensor:
 
 
 def test_a_declared_symbol_has_its_range_and_its_hint() -> None:
-    shape_env = torch_compat.DecodedMode().shape_env
+    shape_env = DecodedMode().shape_env
     symbol = sympy.Symbol("s7", positive=True, integer=True)
-    torch_compat.declare_symbol(shape_env, symbol, torch_compat.ValueRanges(2, 64), 4)
+    declare_symbol(shape_env, symbol, ValueRanges(2, 64), 4)
     size = shape_env.create_symintnode(symbol, hint=4)
     assert torch_private.symbolic_parts(size) == (symbol, 4)
-    assert shape_env.var_to_range[symbol] == torch_compat.ValueRanges(2, 64)
+    assert shape_env.var_to_range[symbol] == ValueRanges(2, 64)
     assert bool(size < 65)
 
 
@@ -57,7 +67,7 @@ def test_symbolic_sizes_of_one_value_share_their_node() -> None:
 
 
 def test_nodes_made_of_the_same_have_one_identity() -> None:
-    shape_env = torch_compat.DecodedMode().shape_env
+    shape_env = DecodedMode().shape_env
     symbols = [sympy.Symbol(name, positive=True, integer=True) for name in ("s7", "s8")]
     one, other = (shape_env.create_symintnode(symbols[0], hint=4) for _ in range(2))
     rest = [
@@ -72,7 +82,7 @@ def test_nodes_made_of_the_same_have_one_identity() -> None:
 
 
 def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> None:
-    mode = torch_compat.DecodedMode()
+    mode = DecodedMode()
     shape_env = mode.shape_env
     size = shape_env.create_unbacked_symint()
     with mode:
@@ -92,10 +102,10 @@ class _Subclass(torch.Tensor):
 
 
 def test_a_fake_tensor_is_on_the_device_it_stands_for_and_takes_no_memory() -> None:
-    fakes = torch_compat.FakeTensors(torch_compat.DecodedMode())
+    fakes = FakeTensors(DecodedMode())
     meta = torch.empty_strided((3, 2), (1, 3), device="meta")
     fake = fakes.make(meta, torch.device("cpu"), True)
-    assert isinstance(fake, torch_compat.FakeTensor)
+    assert isinstance(fake, FakeTensor)
     assert fake.device == torch.device("cpu")
     assert fake.stride() == (1, 3)
     assert fake.requires_grad
@@ -104,12 +114,12 @@ def test_a_fake_tensor_is_on_the_device_it_stands_for_and_takes_no_memory() -> N
 @pytest.mark.parametrize("device", ["cpu", "meta", "cuda:0"])
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_a_fake_tensor_is_what_its_constructor_makes(device: str, requires_grad: bool) -> None:
-    fakes = torch_compat.FakeTensors(torch_compat.DecodedMode())
+    fakes = FakeTensors(DecodedMode())
     place = torch.device(device)
     for dtype in (torch.float32, torch.int64):
         meta = torch.empty(2, 3, dtype=dtype, device="meta")
         fake = fakes.make(meta, place, requires_grad and dtype.is_floating_point)
-        made = torch_compat.FakeTensor(fakes.mode, torch.empty_like(meta), place)
+        made = FakeTensor(fakes.mode, torch.empty_like(meta), place)
         made.requires_grad_(fake.requires_grad)
         assert vars(fake) == vars(made)
         assert (fake.is_leaf, fake.dtype, fake.device) == (True, dtype, made.device)
@@ -136,10 +146,10 @@ def test_the_mode_of_a_loaded_program_traces_as_the_mode_of_its_export_does(stri
 
 @pytest.mark.parametrize("use", [copy.deepcopy, copy.copy, lambda mode: mode])
 def test_a_mode_becomes_torchs_own_at_its_first_use(use: Callable[[Any], Any]) -> None:
-    mode = torch_compat.DecodedMode()
-    fake = torch_compat.FakeTensors(mode).make(torch.empty(3, device="meta"), torch.device("cpu"), False)
-    torch_compat.allow_tracing(mode)
-    assert type(mode) is torch_compat.DecodedMode
+    mode = DecodedMode()
+    fake = FakeTensors(mode).make(torch.empty(3, device="meta"), torch.device("cpu"), False)
+    allow_tracing(mode)
+    assert type(mode) is DecodedMode
     mode.allow_scalar_outputs = True
     used = use(mode)
     with ThreadPoolExecutor(8) as pool:
@@ -162,7 +172,7 @@ def _mode(program: torch.export.ExportedProgram) -> Any:
 
 
 def test_what_is_remembered_of_one_fake_tensor_is_not_of_another() -> None:
-    fakes = torch_compat.FakeTensors(torch_compat.DecodedMode())
+    fakes = FakeTensors(DecodedMode())
     one, other = (fakes.make(torch.empty(3, device="meta"), torch.device("cpu"), False) for _ in range(2))
     with fakes.mode:
         places = one.nonzero()
@@ -172,23 +182,23 @@ def test_what_is_remembered_of_one_fake_tensor_is_not_of_another() -> None:
 
 
 def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:
-    shape_env = torch_compat.DecodedMode().shape_env
-    torch_compat.reserve_unbacked(shape_env, ["u0", "u5", "zuf2", "s3", "unit"])
+    shape_env = DecodedMode().shape_env
+    reserve_unbacked(shape_env, ["u0", "u5", "zuf2", "s3", "unit"])
     assert str(shape_env.create_unbacked_symint().node.expr) == "u6"
     assert str(shape_env.create_unbacked_symfloat().node.expr) == "zuf3"
 
 
 def test_a_symbol_in_whose_place_another_is_put_is_known_as_replaced() -> None:
-    shape_env = torch_compat.DecodedMode().shape_env
+    shape_env = DecodedMode().shape_env
     one, other = (sympy.Symbol(name, integer=True) for name in ("u0", "u1"))
-    torch_compat.replace_symbol(shape_env, other, one + 1)
-    assert torch_compat.replacements(shape_env, [one, other]) == {other: one + 1}
+    replace_symbol(shape_env, other, one + 1)
+    assert replacements(shape_env, [one, other]) == {other: one + 1}
     assert shape_env.replace(other * 2) == (one + 1) * 2
 
 
 def test_an_unbacked_symbol_is_told_from_a_backed_one() -> None:
-    assert torch_compat.is_unbacked(sympy.Symbol("u0", integer=True))
-    assert not torch_compat.is_unbacked(sympy.Symbol("s0", positive=True, integer=True))
+    assert is_unbacked(sympy.Symbol("u0", integer=True))
+    assert not is_unbacked(sympy.Symbol("s0", positive=True, integer=True))
 
 
 def test_guards_of_a_program_are_read_and_set() -> None:
@@ -279,13 +289,13 @@ def test_the_audit_of_loads_takes_generated_code_that_defines_a_function_and_no_
 
 
 def test_symbols_that_an_operator_made_are_told_once() -> None:
-    mode = torch_compat.DecodedMode()
+    mode = DecodedMode()
     shape_env = mode.shape_env
     with mode:
         places = torch.ops.aten.nonzero.default(torch.empty(3))
-    symbols = torch_compat.fresh_unbacked_symbols(shape_env)
+    symbols = fresh_unbacked_symbols(shape_env)
     assert {str(symbol) for symbol in symbols} == {str(places.shape[0])}
-    assert torch_compat.fresh_unbacked_symbols(shape_env) == set()
+    assert fresh_unbacked_symbols(shape_env) == set()
 
 
 def test_subclasses_are_not_asked_in_python_where_nobody_wants_it() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphwire.bridge import check_release
-from graphwire.bridge.torch_compat import releases as torch_releases
+from graphwire.bridge.torch_compat import private as torch_releases
 from graphwire.errors import DecodeError, TorchReleaseError
 from graphwire.version import NEWEST_TORCH as NEWEST
 from graphwire.version import OLDEST_TORCH as OLDEST

@@ -20,10 +20,10 @@ import torch
 
 import graphwire
 import graphwire.cli
-from graphwire.cli.commands import _parser, main
-from graphwire.cli.terminal import Output, Section, escaped, progress, size_text
-from graphwire.cli.terminal.sections import folded
-from graphwire.errors import GraphwireError, Problem, ValidationError
+from graphwire.cli import _parser, main
+from graphwire.cli import terminal as progress
+from graphwire.cli.terminal import Output, Section, folded, size_text
+from graphwire.errors import GraphwireError, Problem, ValidationError, escaped
 
 
 class Net(torch.nn.Module):
@@ -178,7 +178,7 @@ def test_a_shell_completes_commands_and_options(line, word, tmp_path):
 
 
 def test_the_doctor_finds_what_does_not_work(run, monkeypatch):
-    from graphwire.cli.plugins import doctor
+    from graphwire.cli import plugins as doctor
 
     monkeypatch.setattr(doctor, "_ROUND_TRIP", "raise SystemExit('torch is broken')")
     done = run("doctor", "--json")

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.cli.commands import main
+from graphwire.cli import main
 
 
 class Net(torch.nn.Module):
@@ -198,7 +198,7 @@ def test_neither_imports_torch(files, command) -> None:
     arguments = [str(files / "base.pt2")] * (2 if command == "diff" else 1)
     code = f"""
 import sys
-from graphwire.cli.commands import main
+from graphwire.cli import main
 assert main({[command, "--weights", *arguments]!r}) == 0
 assert "torch" not in sys.modules and "sympy" not in sys.modules
 """

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from graphwire.cli import main
-from graphwire.cli.plugins.new_plugin import KINDS, write_plugin
+from graphwire.cli.new_plugin import KINDS, write_plugin
 from graphwire.errors import PluginError
-from graphwire.hooks.discovery import HOOKS
-from graphwire.hooks.registry import Registry
+from graphwire.hooks import Registry
+from graphwire.hooks.provisions import HOOKS
 
 
 @pytest.mark.parametrize("kind", KINDS)

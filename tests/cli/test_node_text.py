@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from graphwire.cli.reading.node_text import argument_text, node_texts
-from graphwire.schema.graph import (
+from graphwire.cli.inspection import argument_text, node_texts
+from graphwire.schema import (
     Argument,
     ComplexValue,
+    Device,
     Graph,
     GraphArgument,
     MappingEntry,
@@ -17,13 +18,13 @@ from graphwire.schema.graph import (
     Node,
     OptionalTensorArgument,
     RangeValue,
+    ScalarType,
     SequenceValue,
     SliceValue,
     SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
-from graphwire.schema.scalars import Device, ScalarType
 
 _X = Argument(as_tensor=TensorArgument("x"))
 _NONE = Argument(as_none=True)

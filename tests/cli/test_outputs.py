@@ -16,8 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 import graphwire
-from graphwire.cli import main
-from graphwire.cli.commands import COMMANDS, _parser
+from graphwire.cli import COMMANDS, _parser, main
 from graphwire.cli.files import READ_OPTIONS
 
 

@@ -11,7 +11,7 @@ import io
 import sys
 from pathlib import Path
 
-from graphwire.cli.commands import main
+from graphwire.cli import main
 
 
 def _convert(source: Path, destination: Path, target: str) -> None:

@@ -19,11 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphwire.evolve.documents.versions import RELEASES, Version
-from graphwire.evolve.operators import release_forms
-from graphwire.evolve.operators import schema_forms as operator_forms
-from graphwire.evolve.operators.availability import release_with
-from graphwire.schema import graph, program, scalars, signature, symbols, tensor
+from graphwire.evolve.availability import release_with
+from graphwire.evolve.operator_forms import RELEASE_CHANGES, SCHEMA_CHANGES
+from graphwire.evolve.step import RELEASES
+from graphwire.schema import Version, graph, program, signature, values
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -147,24 +146,24 @@ def compared(before: Facts, after: Facts) -> list[Section]:
     """What changed between two releases, by where it is to be known."""
     renumbered = before["schema_version"] != after["schema_version"]
     versions = [".".join(map(str, facts["schema_version"])) for facts in (before, after)]
-    forms = f"evolve/{'operator' if renumbered else 'release'}_forms.py"
+    forms = f"{'SCHEMA' if renumbered else 'RELEASE'}_CHANGES in evolve/operator_forms.py"
     older, newer = _callables(before), _callables(after)
     return [
         Section(
             "Version of the schema",
-            "a row of RELEASES in evolve/documents/versions.py, a step in evolve/steps/, SCHEMA_VERSION in schema/program.py",
+            "a row of RELEASES in evolve/step.py, a step in evolve/steps/, SCHEMA_VERSION in schema/program.py",
             [Change(" → ".join(versions), Version(*after["schema_version"]) in RELEASES.values())]
             * renumbered,
         ),
         Section(
             "Records of the schema",
-            "the record in schema/, its row in evolve/documents/vocabulary.py (that of an arm in schema/arguments.py and "
+            "the record in schema/, its row in evolve/vocabulary.py (that of an arm in schema/arguments.py and "
             "bridge/graph/arguments.py), and the step of the version that brings it",
             [*_of_tables(before["schema"], after["schema"])],
         ),
         Section(
             "New operators",
-            "a row of the release in _OVERLOADS, _PRIMITIVES, _FUNCTIONS or _HIGHER_ORDER in evolve/operators/availability.py",
+            "a row of the release in _OVERLOADS, _PRIMITIVES, _FUNCTIONS or _HIGHER_ORDER in evolve/availability.py",
             [
                 Change(f"{name}{newer[name]}", release_with(name) in _releases_after(before["torch"]))
                 for name in sorted(newer.keys() - older.keys())
@@ -172,7 +171,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Operators that are gone",
-            f"a change with a way up in CHANGES of {forms}, where files hold them",
+            f"a change with a way up in {forms}, where files hold them",
             [
                 Change(f"{name}{older[name]}", name in _CHANGED)
                 for name in sorted(older.keys() - newer.keys())
@@ -180,7 +179,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Operators that are called in another way",
-            f"parameters with defaults: _PARAMETERS in evolve/operators/availability.py; others: CHANGES of {forms}, and "
+            f"parameters with defaults: _PARAMETERS in evolve/availability.py; others: {forms}, and "
             "_CALLED_OTHERWISE where no file can hold the call",
             [
                 Change(f"{name}{older[name]} → {newer[name]}", name in _CHANGED)
@@ -199,7 +198,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
     ]
 
 
-_CHANGED = frozenset(change.target for change in (*operator_forms.CHANGES, *release_forms.CHANGES))
+_CHANGED = frozenset(change.target for change in (*SCHEMA_CHANGES, *RELEASE_CHANGES))
 
 
 def _releases_after(torch: str) -> list[str]:
@@ -239,7 +238,7 @@ def _of_tables(before: Mapping[str, Facts], after: Mapping[str, Facts]) -> Itera
 
 def _fields_of(name: str) -> tuple[str, ...]:
     """The fields or members that our record of that name has."""
-    for module in (graph, program, scalars, signature, symbols, tensor):
+    for module in (graph, program, signature, values):
         record = vars(module).get(name)
         if record is not None:
             return tuple(getattr(record, "__struct_fields__", ())) or tuple(

@@ -17,16 +17,18 @@ from typing import Any
 
 import msgspec
 
-from graphwire.analysis.neutral import records, tagged_trees, texts
-from graphwire.api.conformance import PARTS, suite_cases
-from graphwire.api.conformance import reading as command
-from graphwire.api.conformance.suite import _problem
+from graphwire.analysis import neutral as records
+from graphwire.analysis import neutral as tagged_trees
+from graphwire.analysis import neutral as texts
+from graphwire.api import conformance as command
+from graphwire.api.conformance import PARTS, _problem, suite_cases
 from graphwire.errors import GraphwireError
-from graphwire.schema.texts import Expression
+from graphwire.schema.texts.constructor import Expression
+from graphwire.wire import package_reader
 from graphwire.wire.archive import directory, reader
-from graphwire.wire.package import package_reader
-from graphwire_plugins.formats import cbor, json
-from graphwire_plugins.formats import msgpack as packed
+from graphwire_plugins import cbor_format as cbor
+from graphwire_plugins import json_format as json
+from graphwire_plugins import msgpack_format as packed
 
 FAULTS: dict[str, tuple[Callable[[], None], str, str]] = {}
 """By name: what plants the fault, and the files that find it: a text in the names of files, and one of the rules."""
@@ -74,7 +76,7 @@ def counts_the_offset_in_bytes() -> None:
 
 @fault("payloads/big_endian", "ARC-25")
 def ignores_the_byte_order() -> None:
-    from graphwire.wire.package import layouts
+    from graphwire.wire import layouts
 
     layouts.SwappedRecord = lambda record, width: record  # type: ignore[attr-defined,misc,assignment]
 

@@ -19,7 +19,7 @@ from torch_construction import assert_made_as_by_torch
 
 import graphwire
 from graphwire.errors import EncodeError
-from graphwire.hooks.registry import default_registry
+from graphwire.hooks import default_registry
 from graphwire.testing.portraits import Portrait, portrait
 from graphwire.testing.programs import assert_same_program, assert_same_values
 

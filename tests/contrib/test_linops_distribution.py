@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import MissingPluginError, UnknownOperatorError
-from graphwire.schema.texts import ProcessNumbers
+from graphwire.schema.texts.metadata import ProcessNumbers
 
 DISTRIBUTION = Path(__file__).resolve().parents[2] / "contrib/graphwire-linops"
 DOCUMENTS = DISTRIBUTION / "tests/documents"

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import torch
 
-from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext
 from graphwire.bridge.tensors.payloads import decode_payloads
 from graphwire.bridge.tensors.storages import StorageTable
+from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors
 from graphwire.errors import GraphwireError
-from graphwire.evolve.documents.versions import version_of
-from graphwire.evolve.targets.targets import target_named
-from graphwire.hooks.registry import default_registry
+from graphwire.evolve.step import version_of
+from graphwire.evolve.targets import target_named
+from graphwire.hooks import default_registry
 from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.package.layouts import LAYOUTS, Layout, open_layout
-from graphwire.wire.package.package_writer import Document, write_package
+from graphwire.wire.layouts import LAYOUTS, Layout, open_layout
+from graphwire.wire.package_writer import Document, write_package
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
 COUNTS = {
@@ -51,7 +51,7 @@ def values(payloads: Payloads, kind: str) -> dict[str, Any]:
     metas = getattr(payloads, kind)
     context = DecodeContext(
         registry=default_registry(),
-        fakes=torch_compat.FakeTensors(torch_compat.DecodedMode()),
+        fakes=FakeTensors(DecodedMode()),
         constants={},
         place_device=lambda device: device,
         frames=[],

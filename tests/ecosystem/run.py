@@ -37,7 +37,7 @@ from tool import TOOLS, Lowered, Tool, tool
 from uses import tidy
 
 import graphwire
-from graphwire.schema.texts import ProcessNumbers
+from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.testing.programs import assert_same_values
 
 SECONDS = 400

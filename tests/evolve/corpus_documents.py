@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.versions import version_of
-from graphwire.evolve.operators.operators import operators_up
-from graphwire.evolve.targets.chain import CURRENT, plan
+from graphwire.evolve.chain import CURRENT, plan
+from graphwire.evolve.operators import operators_up
+from graphwire.evolve.step import Step, version_of
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "corpus" / "corpus.tar.xz"
 _A_DOCUMENT, _B_DOCUMENT = "serialized_exported_program.json", "/models/model.json"

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from corpus_documents import Tree, documents, stepped_up, without_nulls
 
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.versions import version_of
-from graphwire.evolve.targets.chain import STEPS, VARIANTS, plan
+from graphwire.evolve.chain import STEPS, VARIANTS, plan
+from graphwire.evolve.step import Step, version_of
 
 FOLDER = Path(__file__).parent / "golden"
 

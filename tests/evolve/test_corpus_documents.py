@@ -11,11 +11,10 @@ from corpus_documents import documents, histories, same, stepped_up
 
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import Obstacle
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.versions import RELEASES, version_of
-from graphwire.evolve.operators.operators import operators_down
-from graphwire.evolve.targets.chain import CURRENT, STEPS, obstacles_to, upgrade
-from graphwire.schema.trees.conversion import program_from_tree
+from graphwire.evolve.chain import CURRENT, STEPS, obstacles_to, upgrade
+from graphwire.evolve.operators import operators_down
+from graphwire.evolve.step import RELEASES, Step, version_of
+from graphwire.schema.trees import program_from_tree
 
 FILES = {
     "2.1.0": 44,

@@ -13,12 +13,12 @@ from external_weights import externalize
 
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError, TargetError
-from graphwire.evolve.documents.versions import COMPACT_5_3, DRAFT, Version, version_of
-from graphwire.evolve.early_steps.embedded import ExternalBytes, embed, embedded_tensors, swapped
-from graphwire.evolve.targets.chain import downgrade, upgrade
-from graphwire.evolve.targets.targets import supports
-from graphwire.schema.scalars import ScalarType
-from graphwire.schema.trees.conversion import program_from_tree
+from graphwire.evolve.chain import downgrade, upgrade
+from graphwire.evolve.step import COMPACT_5_3, version_of
+from graphwire.evolve.steps.embedded import ExternalBytes, embed, embedded_tensors, swapped
+from graphwire.evolve.targets import supports
+from graphwire.schema import DRAFT, ScalarType, Version
+from graphwire.schema.trees import program_from_tree
 
 Tree = dict[str, Any]
 

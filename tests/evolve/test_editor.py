@@ -12,25 +12,34 @@ from msgspec.structs import replace
 
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.opsets.editor import NodeEditor
-from graphwire.evolve.opsets.plain_values import Value, decode_value, encode_value
-from graphwire.evolve.opsets.planner import Plan, apply, plan
-from graphwire.evolve.opsets.upgrades import rewrite_graph
-from graphwire.hooks.interfaces import OpsetStep
-from graphwire.schema.graph import (
+from graphwire.evolve.node_editor import NodeEditor, rewrite_graph
+from graphwire.evolve.plain_values import Value, decode_value, encode_value
+from graphwire.evolve.planner import Plan, apply, plan
+from graphwire.hooks import OpsetStep
+from graphwire.schema import (
     Argument,
     ArgumentKind,
+    Device,
     Graph,
     GraphArgument,
+    GraphModule,
+    GraphSignature,
+    InputSpec,
+    Layout,
+    MemoryFormat,
     NamedArgument,
     Node,
+    OutputSpec,
+    Program,
+    ScalarType,
+    SchemaVersion,
+    SymExpr,
+    SymInt,
     TensorArgument,
+    TensorMeta,
+    UserInputSpec,
+    UserOutputSpec,
 )
-from graphwire.schema.program import GraphModule, Program, SchemaVersion
-from graphwire.schema.scalars import Device, Layout, MemoryFormat, ScalarType
-from graphwire.schema.signature import GraphSignature, InputSpec, OutputSpec, UserInputSpec, UserOutputSpec
-from graphwire.schema.symbols import SymExpr, SymInt
-from graphwire.schema.tensor import TensorMeta
 
 OLD, NEW, OTHER = ("torch.ops.lib.old.default", "torch.ops.lib.new.default", "torch.ops.lib.other.default")
 

@@ -9,9 +9,9 @@ import torch
 from corpus_documents import documents
 
 import graphwire
-from graphwire.evolve.documents.versions import RELEASES
-from graphwire.evolve.targets.chain import CURRENT, downgrade, upgrade
-from graphwire.schema.trees.conversion import program_from_tree
+from graphwire.evolve.chain import CURRENT, downgrade, upgrade
+from graphwire.evolve.step import RELEASES
+from graphwire.schema.trees import program_from_tree
 
 
 class Layers(torch.nn.Module):

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.analysis.validation.program_rules import validate
-from graphwire.evolve.documents.versions import Version
-from graphwire.evolve.operators.operators import operators_down
+from graphwire.evolve.chain import CURRENT, STEPS, upgrade
+from graphwire.evolve.operators import operators_down
 from graphwire.evolve.steps import compact_5_3
 from graphwire.evolve.steps.schema_7_3 import down as down_to_7_3
 from graphwire.evolve.steps.schema_7_3 import up as up_from_7_3
-from graphwire.evolve.targets.chain import CURRENT, STEPS, upgrade
-from graphwire.schema.trees.conversion import program_from_tree
+from graphwire.schema import Version
+from graphwire.schema.trees import program_from_tree
 
 Tree = dict[str, Any]
 

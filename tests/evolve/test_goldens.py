@@ -10,10 +10,9 @@ from corpus_documents import same, stepped_up
 from make_goldens import CASES, golden_path
 
 from graphwire.errors import Obstacle
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.versions import version_of
-from graphwire.evolve.operators.operators import operators_down
-from graphwire.evolve.targets.chain import STEPS, VARIANTS
+from graphwire.evolve.chain import STEPS, VARIANTS
+from graphwire.evolve.operators import operators_down
+from graphwire.evolve.step import Step, version_of
 
 GOLDEN = [
     pytest.param(step, case, id=f"{step.older}-{case['source']}")

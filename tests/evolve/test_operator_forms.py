@@ -10,11 +10,12 @@ from corpus_documents import documents
 from torch._ops import _higher_order_ops
 
 from graphwire.errors import Obstacle
-from graphwire.evolve.documents.versions import Version, first_release
-from graphwire.evolve.operators.operators import operators_down, operators_up
-from graphwire.evolve.operators.schema_forms import CHANGES
-from graphwire.evolve.targets.chain import obstacles_to, upgrade
-from graphwire.evolve.targets.targets import supports
+from graphwire.evolve.chain import obstacles_to, upgrade
+from graphwire.evolve.operator_forms import SCHEMA_CHANGES as CHANGES
+from graphwire.evolve.operators import operators_down, operators_up
+from graphwire.evolve.step import first_release
+from graphwire.evolve.targets import supports
+from graphwire.schema import Version
 from graphwire.schema.texts.treespec import parse_treespec, treespec_nodes
 
 Tree = dict[str, Any]

@@ -19,15 +19,18 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import MissingPluginError, OpsetError, PluginError, UnknownOperatorError
-from graphwire.evolve.opsets.changes import Change, opset_steps
-from graphwire.evolve.opsets.editor import NodeEditor
-from graphwire.evolve.opsets.planner import apply, plan
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import OpHandler, OpsetStep, OpsetUpgrader
-from graphwire.hooks.registry import Registry, default_registry
-from graphwire.schema.graph import Graph, Node
-from graphwire.schema.program import GraphModule, PluginRequirement, Program, SchemaVersion
-from graphwire.schema.signature import GraphSignature
+from graphwire.evolve.node_editor import NodeEditor
+from graphwire.evolve.planner import Change, apply, opset_steps, plan
+from graphwire.hooks import OpHandler, OpsetStep, OpsetUpgrader, Registry, default_registry, hookimpl
+from graphwire.schema import (
+    Graph,
+    GraphModule,
+    GraphSignature,
+    Node,
+    PluginRequirement,
+    Program,
+    SchemaVersion,
+)
 
 _LIBRARY = torch.library.Library("gwopsets", "DEF")
 for _name in ("twice", "half"):

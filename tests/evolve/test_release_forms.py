@@ -10,15 +10,11 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.inspection.load_report import LoadReport
-from graphwire.bridge.torch_compat.releases import parameters_of
-from graphwire.evolve.operators.release_forms import (
-    CHANGES,
-    forms_of_parameters,
-    forms_of_release,
-    with_forms,
-)
-from graphwire.evolve.opsets.graph_names import walk_nodes
+from graphwire.analysis.load_report import LoadReport
+from graphwire.bridge.torch_compat.private import parameters_of
+from graphwire.evolve.operator_forms import RELEASE_CHANGES as CHANGES
+from graphwire.evolve.operator_forms import forms_of_parameters, forms_of_release, with_forms
+from graphwire.evolve.plain_values import walk_nodes
 from graphwire.testing.programs import assert_same_values
 
 DOCUMENTS = Path(__file__).parent / "documents"

@@ -16,9 +16,10 @@ from graphwire.errors import (
     TargetError,
     UnsupportedFeatureError,
 )
-from graphwire.evolve.documents.versions import COMPACT_5_3, DRAFT, RELEASES, Version, version_of
-from graphwire.evolve.targets.chain import CURRENT, STEPS, VARIANTS, downgrade, plan, upgrade
-from graphwire.evolve.targets.targets import TARGETS, obstacles_by_target, supports, target_named
+from graphwire.evolve.chain import CURRENT, STEPS, VARIANTS, downgrade, plan, upgrade
+from graphwire.evolve.step import COMPACT_5_3, RELEASES, version_of
+from graphwire.evolve.targets import TARGETS, obstacles_by_target, supports, target_named
+from graphwire.schema import DRAFT, Version
 from graphwire.schema.trees import program_from_tree
 
 

@@ -21,20 +21,27 @@ from torch._export.serde import schema as torch_schema
 
 import graphwire
 from graphwire.errors import Obstacle, TargetError
-from graphwire.evolve.documents.reserved_names import rename_values
-from graphwire.evolve.documents.step import report_new_constructs
-from graphwire.evolve.documents.versions import RELEASES, Version, first_release
-from graphwire.evolve.documents.vocabulary import EXTENSIONS, FIELDS, TYPES
-from graphwire.evolve.targets.chain import CURRENT, downgrade
-from graphwire.evolve.targets.targets import supports
-from graphwire.schema.arguments import ARMS, PLACES, VALUE_TABLES
-from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph
-from graphwire.schema.module_call import ModuleCallEntry
-from graphwire.schema.program import FEATURES, Program
-from graphwire.schema.scalars import ScalarType
-from graphwire.schema.signature import GraphSignature
-from graphwire.schema.tensor import PayloadConfig
-from graphwire.schema.trees.conversion import to_tree
+from graphwire.evolve.chain import CURRENT, downgrade
+from graphwire.evolve.reserved_names import rename_values
+from graphwire.evolve.step import RELEASES, first_release, report_new_constructs
+from graphwire.evolve.targets import supports
+from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
+from graphwire.schema import (
+    ARGUMENT_ARMS,
+    ARMS,
+    FEATURES,
+    PLACES,
+    VALUE_TABLES,
+    Argument,
+    Graph,
+    GraphSignature,
+    ModuleCallEntry,
+    PayloadConfig,
+    Program,
+    ScalarType,
+    Version,
+)
+from graphwire.schema.trees import to_tree
 
 
 def _golden() -> ModuleType:

@@ -25,11 +25,11 @@ from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.package.document import read_document
+from graphwire.wire.document import read_document
 from graphwire.wire.torch_files.torch_save_reader import read_state_dict
-from graphwire_plugins.formats.cbor import CborFormat
-from graphwire_plugins.formats.json import JsonFormat
-from graphwire_plugins.formats.msgpack import MsgpackFormat
+from graphwire_plugins.cbor_format import CborFormat
+from graphwire_plugins.json_format import JsonFormat
+from graphwire_plugins.msgpack_format import MsgpackFormat
 
 for _folder in ("attacks", "api", "../contrib/demo"):
     sys.path.append(str(Path(__file__).parents[1] / _folder))

@@ -20,7 +20,7 @@ from targets import FORMATS, documents, made_document
 from trees import Slot, copied, slots
 
 import graphwire
-from graphwire.cli.commands import main
+from graphwire.cli import main
 from graphwire.errors import GraphwireError
 
 EXAMPLES = 15 if settings().max_examples <= 100 else settings().max_examples

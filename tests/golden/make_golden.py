@@ -18,48 +18,26 @@ from pathlib import Path
 import msgspec
 
 from graphwire import encode
-from graphwire.hooks.registry import default_registry
-from graphwire.schema.graph import (
+from graphwire.hooks import default_registry
+from graphwire.schema import (
+    DTYPE_NAMES,
     Argument,
     ArgumentKind,
+    BufferMutationSpec,
     ComplexValue,
+    Composition,
     ConstantArgument,
+    ConstantValue,
     CustomObjArgument,
+    Device,
     ElementCopy,
-    Graph,
-    GraphArgument,
-    MappingEntry,
-    NamedArgument,
-    Node,
-    OptionalTensorArgument,
-    RangeValue,
-    SequenceValue,
-    SliceValue,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TokenArgument,
-    TreespecArgument,
-    ValueMetadata,
-)
-from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature, NamedTupleDef
-from graphwire.schema.program import (
     EncodedValue,
     ExampleInputs,
-    GraphModule,
-    NodeSource,
-    PluginRequirement,
-    Program,
-    SchemaVersion,
-    StackFrame,
-)
-from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
-from graphwire.schema.signature import (
-    BufferMutationSpec,
-    ConstantValue,
     GradientToParameterSpec,
     GradientToUserInputSpec,
+    Graph,
+    GraphArgument,
+    GraphModule,
     GraphSignature,
     InputSpec,
     InputToBufferSpec,
@@ -68,17 +46,50 @@ from graphwire.schema.signature import (
     InputTokenSpec,
     InputToParameterSpec,
     InputToTensorConstantSpec,
+    Layout,
     LossOutputSpec,
+    MappingEntry,
+    MemoryFormat,
+    ModuleCallEntry,
+    ModuleCallSignature,
+    NamedArgument,
+    NamedTupleDef,
+    Node,
+    NodeSource,
+    OptionalTensorArgument,
     OutputSpec,
     OutputTokenSpec,
     ParameterMutationSpec,
+    Part,
+    PayloadMeta,
+    PluginRequirement,
+    Program,
+    RangeConstraint,
+    RangeValue,
+    ScalarType,
+    SchemaVersion,
+    SequenceValue,
+    SliceValue,
+    SparseMeta,
+    StackFrame,
+    SymBool,
+    SymBoolArgument,
+    SymExpr,
+    SymExprHint,
+    SymFloat,
+    SymFloatArgument,
+    SymInt,
+    SymIntArgument,
+    TensorArgument,
+    TensorMeta,
+    TokenArgument,
+    TreespecArgument,
     UserInputMutationSpec,
     UserInputSpec,
     UserOutputSpec,
+    ValueMetadata,
 )
-from graphwire.schema.symbols import RangeConstraint, SymBool, SymExpr, SymExprHint, SymFloat, SymInt
-from graphwire.schema.tensor import Composition, Part, PayloadMeta, SparseMeta, TensorMeta
-from graphwire.wire.package.package_writer import Document, write_package
+from graphwire.wire.package_writer import Document, write_package
 from graphwire.wire.payloads import Payloads
 
 HERE = Path(__file__).parent

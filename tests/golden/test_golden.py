@@ -16,8 +16,7 @@ from msgspec import inspect as types
 
 import graphwire
 from graphwire.analysis.validation.program_rules import validate
-from graphwire.schema.program import FEATURES, SCHEMA_VERSION, Program, SchemaVersion
-from graphwire.schema.tensor import PayloadConfig, PayloadMeta
+from graphwire.schema import FEATURES, SCHEMA_VERSION, PayloadConfig, PayloadMeta, Program, SchemaVersion
 
 FORMATS = ("json", "msgpack", "cbor")
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from graphwire.errors import (
     PluginError,
     UnknownOperatorError,
 )
-from graphwire.hooks.registry import Registry
+from graphwire.hooks import Registry
 
 
 def fails(*_: Any) -> Any:

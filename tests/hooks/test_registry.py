@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
-from graphwire.hooks import discovery
+from graphwire.hooks import PluginInfo, Registry, default_registry, discovery, hookimpl
 from graphwire.hooks import registry as registry_module
-from graphwire.hooks.hookspecs import API_VERSION, hookimpl
-from graphwire.hooks.registry import GraphwirePluginWarning, PluginInfo, Registry, default_registry
+from graphwire.hooks.discovery import GraphwirePluginWarning
+from graphwire.hooks.hookspecs import API_VERSION
 from graphwire_plugins import treespecs
 
 FORMAT = """

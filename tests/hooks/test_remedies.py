@@ -14,16 +14,8 @@ import torch
 import graphwire
 from graphwire.cli.terminal import as_command
 from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
-from graphwire.hooks.discovery import (
-    GraphwirePluginWarning,
-    LoadedPlugin,
-    PluginInfo,
-    discover_plugins,
-    load_plugin,
-)
-from graphwire.hooks.interfaces import OpsetStep
-from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import is_older
+from graphwire.hooks import OpsetStep, PluginInfo, Registry, discover_plugins, is_older, load_plugin
+from graphwire.hooks.discovery import GraphwirePluginWarning, LoadedPlugin
 from graphwire.testing import assert_same_program
 
 BOX = discover_plugins(frozenset({"graphwire"}))
@@ -164,7 +156,7 @@ def test_without_the_box_the_box_is_to_be_let_in_and_no_torch_installed(data: by
 
 
 def _formats() -> list[Any]:
-    from graphwire_plugins.formats import json
+    from graphwire_plugins import json_format as json
 
     return [json]
 

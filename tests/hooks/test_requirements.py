@@ -11,12 +11,11 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import DecodeError, MissingPluginError, UnknownFormatError, ValidationError
-from graphwire.hooks.discovery import LoadedPlugin, PluginInfo, discover_plugins, load_plugin
-from graphwire.hooks.interfaces import Tree
-from graphwire.hooks.registry import Registry
-from graphwire.schema.program import PluginRequirement
+from graphwire.hooks import PluginInfo, Registry, Tree, discover_plugins, load_plugin
+from graphwire.hooks.discovery import LoadedPlugin
+from graphwire.schema import PluginRequirement
 from graphwire.schema.texts.treespec import TreeSpec
-from graphwire_plugins.formats.json import JsonFormat
+from graphwire_plugins.json_format import JsonFormat
 
 
 @dataclass

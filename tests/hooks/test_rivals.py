@@ -21,8 +21,9 @@ from tests.hooks.rivals import RIVALS, install
 
 import graphwire
 from graphwire.errors import OpsetError, PluginConflictError
-from graphwire.evolve.opsets.planner import plan
-from graphwire.hooks.registry import GraphwirePluginWarning, Registry
+from graphwire.evolve.planner import plan
+from graphwire.hooks import Registry
+from graphwire.hooks.discovery import GraphwirePluginWarning
 
 FORMATS = ("json", "msgpack", "cbor")
 
@@ -262,8 +263,7 @@ def test_a_distribution_in_disorder_costs_only_itself(
 def test_the_box_keeps_every_operator_that_torch_has_itself() -> None:
     from torch._ops import _higher_order_ops
 
-    from graphwire_plugins.ops.higher_order import TORCH_OPERATORS
-    from graphwire_plugins.ops.overloads import TORCH_LIBRARIES
+    from graphwire_plugins.ops import TORCH_LIBRARIES, TORCH_OPERATORS
 
     own = {name for name, each in _higher_order_ops.items() if type(each).__module__.startswith("torch.")}
     named = {name for name in own if type(_higher_order_ops[name]) is not torch._ops.HigherOrderOperator}

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from graphwire.process import build_lock
-from graphwire.process.build_lock import one_build_at_a_time
+from graphwire import process as build_lock
+from graphwire.process import one_build_at_a_time
 
 
 def _in_thread(block: object) -> threading.Thread:
@@ -61,8 +61,8 @@ def test_an_error_ends_the_turn() -> None:
 def test_a_process_that_was_forked_from_an_other_threads_turn_has_turns_of_its_own() -> None:
     code = """
 import os, threading, time
-from graphwire.process import build_lock
-from graphwire.process.build_lock import one_build_at_a_time
+from graphwire import process as build_lock
+from graphwire.process import one_build_at_a_time
 build_lock._PATIENCE = 20
 inside, done = threading.Event(), threading.Event()
 def hold():

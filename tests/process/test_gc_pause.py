@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphwire.process.gc_pause import paused_gc
+from graphwire.process import paused_gc
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_a_forked_process_pauses_for_its_own_thread_alone() -> None:
     """What other threads had paused when the process was forked, they are not there to resume."""
     code = """
 import gc, os, threading
-from graphwire.process.gc_pause import paused_gc
+from graphwire.process import paused_gc
 inside, done = threading.Event(), threading.Event()
 def hold():
     with paused_gc():

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from graphwire.process import Descriptor, InterruptSafe, file_of, interrupts
+from graphwire import process as interrupts
+from graphwire.process import Descriptor, InterruptSafe, file_of
 
 CHECKED = frozenset(
     number for name, number in dis.opmap.items() if name.startswith("CALL") or name == "JUMP_BACKWARD"

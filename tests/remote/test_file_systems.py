@@ -18,7 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import graphwire
 from graphwire import Attempts, Limits, errors
 from graphwire.cli import main
-from graphwire.wire.remote import RemoteSource
+from graphwire.wire.remote_files import RemoteSource
 
 _QUICK = Limits(remote=Attempts(wait=0.001))
 

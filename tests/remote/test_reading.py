@@ -21,8 +21,10 @@ from upath import UPath
 
 import graphwire
 from graphwire import Limits, errors
-from graphwire.wire import Attempts
-from graphwire.wire.archive import MANIFEST, ArchiveReader, ArchiveWriter, read_manifest
+from graphwire.wire.archive.manifest import MANIFEST, read_manifest
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.limits import Attempts
 from graphwire.wire.remote import url_of
 
 for _protocol in ("http", "memory", "simplecache", "local"):

@@ -15,7 +15,6 @@ from fsspec.spec import AbstractFileSystem
 from http_servers import folder_server
 
 import graphwire
-from graphwire import wire
 from graphwire.cli import main
 from graphwire.errors import GraphwireError, RemoteError
 
@@ -75,7 +74,7 @@ def program() -> torch.export.ExportedProgram:
 def _clients(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (Strange, Closed):
         fsspec.register_implementation(each.protocol, each, clobber=True)
-    monkeypatch.setattr(wire, "DEFAULT_ATTEMPTS", _QUICK)
+    monkeypatch.setattr("graphwire.wire.limits.DEFAULT_ATTEMPTS", _QUICK)
 
 
 URLS: dict[str, type[Exception]] = {

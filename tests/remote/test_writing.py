@@ -14,8 +14,9 @@ from upath import UPath
 
 import graphwire
 from graphwire import Blobs, Checkpoint, errors
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.weights import REFERENCES
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.weights.reference_table import REFERENCES
 
 for _protocol in ("http", "memory", "local"):
     fsspec.get_filesystem_class(_protocol)

@@ -7,26 +7,39 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from graphwire.analysis.canonical.argument_forms import ARGUMENT_CONTENT, References, argument_content
-from graphwire.analysis.canonical.encoding import content_bytes
-from graphwire.analysis.diff.nodes import argument_text as diff_text
+from graphwire.analysis.canonical.graph_content import ARGUMENT_CONTENT, References, argument_content
+from graphwire.analysis.canonical.symbol_names import content_bytes
 from graphwire.analysis.validation.argument_rules import RULES
 from graphwire.analysis.validation.program_rules import validate
+from graphwire.analysis.value_text import argument_text as diff_text
 from graphwire.bridge.graph import arguments as bridge
-from graphwire.cli.reading.node_text import argument_text as node_text
-from graphwire.evolve.documents.reserved_names import rename_values
-from graphwire.evolve.documents.trees import Edits, rewrite
-from graphwire.evolve.documents.vocabulary import FIELDS
-from graphwire.evolve.opsets.graph_names import requirements_after
-from graphwire.evolve.targets.targets import supports
-from graphwire.schema.arguments import (
+from graphwire.cli.inspection import argument_text as node_text
+from graphwire.evolve.plain_values import requirements_after
+from graphwire.evolve.reserved_names import rename_values
+from graphwire.evolve.targets import supports
+from graphwire.evolve.trees import Edits, rewrite
+from graphwire.evolve.vocabulary import FIELDS
+from graphwire.schema import (
+    ARGUMENT_ARMS,
     ARMS,
+    FEATURES,
     FREQUENT_FIRST,
     INSIDE,
     TREES,
     VALUE_ARMS,
     VALUE_TABLES,
+    Argument,
+    ArgumentKind,
+    Graph,
+    GraphArgument,
+    GraphModule,
+    GraphSignature,
+    ModuleCallEntry,
+    NamedArgument,
+    Node,
+    Program,
     Renaming,
+    SchemaVersion,
     arguments_in,
     arm_of,
     features_of,
@@ -36,19 +49,7 @@ from graphwire.schema.arguments import (
     rewritten,
     value_name,
 )
-from graphwire.schema.graph import (
-    ARGUMENT_ARMS,
-    Argument,
-    ArgumentKind,
-    Graph,
-    GraphArgument,
-    NamedArgument,
-    Node,
-)
-from graphwire.schema.module_call import ModuleCallEntry
-from graphwire.schema.program import FEATURES, GraphModule, Program, SchemaVersion
-from graphwire.schema.signature import GraphSignature
-from graphwire.schema.trees.conversion import to_tree
+from graphwire.schema.trees import to_tree
 
 TENSOR = {"as_tensor": {"name": "a"}}
 LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'

@@ -12,10 +12,8 @@ from torch.export import export
 
 import graphwire
 from graphwire.errors import SchemaError
-from graphwire.schema.graph import Graph
-from graphwire.schema.program import GraphModule, Program
-from graphwire.schema.trees.conversion import from_tree, to_tree
-from graphwire.schema.trees.reading import ProgramDecoder
+from graphwire.schema import Graph, GraphModule, Program
+from graphwire.schema.trees import ProgramDecoder, from_tree, to_tree
 
 _DECODERS = {each: ProgramDecoder(each) for each in (msgspec.json, msgspec.msgpack)}
 

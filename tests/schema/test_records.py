@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from graphwire.schema.graph import Argument, NamedArgument, Node, TensorArgument
+from graphwire.schema import Argument, NamedArgument, Node, TensorArgument
 
 NESTS = {
     "sequence": "Argument(as_sequence=SequenceValue('list', [nest]))",
@@ -23,9 +23,7 @@ def test_a_deep_nest_can_be_let_go(nest: str) -> None:
     """Python's own containers are let go level by level without a call for each on the stack; so are records."""
     code = f"""
         import threading
-        from graphwire.schema.graph import (
-            Argument, Graph, GraphArgument, MappingEntry, SequenceValue, SliceValue
-        )
+        from graphwire.schema.graph import Argument, Graph, GraphArgument, MappingEntry, SequenceValue, SliceValue
 
         NONE = Argument(as_none=True)
 

@@ -15,29 +15,29 @@ import graphwire
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
 from graphwire.schema import (
+    Argument,
     BackwardSignature,
-    NameMaps,
-    SignatureNames,
-    replace_all_uses,
-    replace_hook,
-    signature_from_maps,
-    with_outputs,
-)
-from graphwire.schema.graph import Argument, SymIntArgument, TensorArgument
-from graphwire.schema.program import Program
-from graphwire.schema.signature import (
     GraphSignature,
     InputSpec,
     InputTokenSpec,
     InputToParameterSpec,
     LossOutputSpec,
+    NameMaps,
     OutputSpec,
     OutputTokenSpec,
+    Program,
+    SignatureNames,
+    SymIntArgument,
+    TensorArgument,
     UserInputMutationSpec,
     UserInputSpec,
     UserOutputSpec,
+    replace_all_uses,
+    replace_hook,
+    signature_from_maps,
+    with_outputs,
 )
-from graphwire.schema.trees.conversion import to_tree
+from graphwire.schema.trees import to_tree
 
 ALL = [*SMALL_PROGRAMS, "structured", "decoder"]
 
@@ -89,7 +89,7 @@ def _argument(name: str) -> Argument:
 
 
 def _token_signature() -> GraphSignature:
-    from graphwire.schema.graph import TokenArgument
+    from graphwire.schema import TokenArgument
 
     return GraphSignature(
         [
@@ -171,7 +171,7 @@ def test_an_edited_program_stays_valid() -> None:
     record = copy.deepcopy(_exported("mutated_inputs")[1])
     graph, signature = record.graph_module.graph, record.graph_module.signature
     names = [*graph.tensor_values]
-    from graphwire.schema.arguments import Renaming, rewritten
+    from graphwire.schema import Renaming, rewritten
 
     renaming = Renaming(lambda name: f"{name}_new", lambda held: held)
     graph.inputs = [rewritten(each, renaming) for each in graph.inputs]

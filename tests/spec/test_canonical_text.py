@@ -17,13 +17,17 @@ import second_hash
 from specification import SPEC, blocks, examples, rules, words
 
 import graphwire
-from graphwire.analysis.canonical import content_bytes, content_hash, effects, steps_of
-from graphwire.analysis.canonical.content_hashing import SPEC_KINDS, program_content
-from graphwire.analysis.canonical.encoding import digest
-from graphwire.analysis.canonical.expression_content import expression_content
-from graphwire.analysis.canonical.payload_content import payload_contents
+from graphwire.analysis.canonical import node_order as effects
+from graphwire.analysis.canonical.content_hashing import (
+    SPEC_KINDS,
+    content_hash,
+    payload_contents,
+    program_content,
+)
+from graphwire.analysis.canonical.graph_content import steps_of
+from graphwire.analysis.canonical.symbol_names import content_bytes, digest, expression_content
 from graphwire.schema import PayloadConfig
-from graphwire.schema.texts import parse_expression
+from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.trees import program_from_tree, to_tree
 
 ROOT = SPEC.parents[1]

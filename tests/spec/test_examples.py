@@ -20,16 +20,21 @@ from graphwire.bridge.tensors.storages import _TRIM_BYTES
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Registry
 from graphwire.schema import MAX_DIMENSIONS, PayloadConfig, PayloadMeta, Region, StoreReference
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, decode_json_record, extent
-from graphwire.wire.archive import THREAD_HASH_BYTES, ArchiveWriter
-from graphwire.wire.archive.digests import _GROUP_BYTES
+from graphwire.wire.archive.digests import _GROUP_BYTES, THREAD_HASH_BYTES
 from graphwire.wire.archive.manifest import read_manifest
-from graphwire.wire.package.document import read_document
-from graphwire.wire.plain_trees import _PLUGIN_DEPTH, _PLUGIN_NODES
-from graphwire.wire.weights import PIECE_BYTES
-from graphwire.wire.weights.locations import _MOST_CHARACTERS, _MOST_NAME_BYTES
-from graphwire.wire.weights.reference_table import counts_of, read_references
-from graphwire_plugins.stores.safetensors_header import _TYPES, MAX_HEADER_BYTES
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.document import read_document
+from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.payloads import extent
+from graphwire.wire.plain_trees import _PLUGIN_DEPTH, _PLUGIN_NODES, MAX_DEPTH, decode_json_record
+from graphwire.wire.weights.piece_digests import PIECE_BYTES
+from graphwire.wire.weights.reference_table import (
+    _MOST_CHARACTERS,
+    _MOST_NAME_BYTES,
+    counts_of,
+    read_references,
+)
+from graphwire_plugins.safetensors_header import _TYPES, MAX_HEADER_BYTES
 
 SPEC = Path(__file__).resolve().parents[2] / "docs/spec"
 FORMATS = Registry.discover().wire_formats

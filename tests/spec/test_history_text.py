@@ -15,13 +15,14 @@ import second_upgrade
 from specification import SPEC, table_rows, words
 
 import graphwire
-from graphwire.analysis.canonical import content_hash
-from graphwire.evolve.documents import RELEASES, rename_symbols, version_with
-from graphwire.evolve.operators.schema_forms import CHANGES
-from graphwire.evolve.targets.chain import STEPS, VARIANTS, upgrade
+from graphwire.analysis.canonical.content_hashing import content_hash
+from graphwire.evolve.chain import STEPS, VARIANTS, upgrade
+from graphwire.evolve.expressions import rename_symbols
+from graphwire.evolve.operator_forms import SCHEMA_CHANGES as CHANGES
+from graphwire.evolve.step import RELEASES, version_with
 from graphwire.schema import SCHEMA_VERSION
 from graphwire.schema.trees import program_from_tree
-from graphwire.wire.package.layouts import _DETECTED, LAYOUTS
+from graphwire.wire.layouts import _DETECTED, LAYOUTS
 
 
 def test_every_version_has_a_row_with_its_releases():

@@ -11,11 +11,11 @@ import pytest
 from second_expressions import Constructor, Infix
 from specification import SPEC, blocks, examples, rules, table_rows, words
 
-from graphwire.analysis.validation import legal_names, validate
-from graphwire.analysis.validation.program_rules import UNSEEN_FEATURES
-from graphwire.bridge.graph import decode_treespec, encode_treespec
+from graphwire.analysis.validation import value_rules as legal_names
+from graphwire.analysis.validation.program_rules import UNSEEN_FEATURES, validate
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.errors import GraphwireError
-from graphwire.evolve.documents import FIELDS
+from graphwire.evolve.vocabulary import FIELDS
 from graphwire.hooks import default_registry
 from graphwire.schema import (
     ARMS,
@@ -33,20 +33,12 @@ from graphwire.schema import (
     StackFrame,
     ValueMetadata,
 )
-from graphwire.schema.texts import (
-    CONSTANTS,
-    HEADS,
-    Expression,
-    check_expression,
-    check_guard,
-    format_infix,
-    growth,
-    parse_expression,
-    parse_infix,
-    parse_treespec,
-)
-from graphwire.schema.texts.constructor import ASSUMPTIONS
-from graphwire.schema.texts.guard import FUNCTIONS, METHODS
+from graphwire.schema.texts import growth
+from graphwire.schema.texts.constructor import ASSUMPTIONS, CONSTANTS, HEADS, Expression, parse_expression
+from graphwire.schema.texts.growth import check_expression
+from graphwire.schema.texts.guard import FUNCTIONS, METHODS, check_guard
+from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.treespec import parse_treespec
 from graphwire.schema.trees import program_from_tree
 
 
@@ -131,7 +123,7 @@ def test_contexts_are_accepted_and_refused_as_specified(kind, good):
 
 
 def test_the_default_factories_are_those_of_the_code():
-    from graphwire_plugins.treespecs.mappings import FACTORIES
+    from graphwire_plugins.treespecs import FACTORIES
 
     assert set(words(rules("treespecs.md")["TSP-16"].partition(" is one of ")[2])) == set(FACTORIES)
 

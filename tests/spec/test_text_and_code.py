@@ -21,9 +21,10 @@ import pytest
 from graphwire.errors import GraphwireError
 from graphwire.hooks import Registry
 from graphwire.schema import ITEM_SIZES
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.package.document import read_document
-from graphwire.wire.weights import read_references
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.document import read_document
+from graphwire.wire.weights.reference_table import read_references
 
 FORMATS = Registry.discover().wire_formats
 

@@ -18,11 +18,18 @@ from jsonschema import Draft202012Validator
 from msgspec import inspect as types
 
 from graphwire.cli import main
-from graphwire.evolve.documents import FIELDS
+from graphwire.evolve.vocabulary import FIELDS
 from graphwire.schema import ARMS, FEATURES
-from graphwire.specification import ROOTS, SUFFIXES, describe, specification_files
-from graphwire.specification.description import NARROWED, Description, Record
-from graphwire.specification.meanings import meaning_of
+from graphwire.specification.description import (
+    NARROWED,
+    ROOTS,
+    SUFFIXES,
+    Description,
+    Record,
+    describe,
+    meaning_of,
+)
+from graphwire.specification.tables import specification_files
 
 logging.getLogger("cddl_verifier").setLevel(logging.CRITICAL)  # it logs every deviation that it returns
 
@@ -31,7 +38,11 @@ SPECIFICATION = ROOT / "docs/spec"
 GOLDEN = sorted((ROOT / "tests/golden/documents").glob("*.json"))
 DESCRIBED = {kind: describe(kind) for kind in ROOTS}
 RECORDS = {name: record for each in DESCRIBED.values() for name, record in each.records.items()}
-CLASSES = {kind.__name__: kind for kind in (*FIELDS, *msgspec.Struct.__subclasses__())}
+CLASSES = {
+    kind.__name__: kind
+    for kind in (*FIELDS, *msgspec.Struct.__subclasses__())
+    if kind.__module__ != "graphwire.viewer"  # its facts of a file are no record of one
+}
 
 
 @cache

@@ -16,19 +16,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import OpsetStep
-from graphwire.hooks.weight_stores import Chunk, StoredTensor, StoreIndex
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument
-from graphwire.schema.weight_references import FileFacts
+from graphwire.hooks import Chunk, OpsetStep, StoredTensor, StoreIndex, hookimpl
+from graphwire.schema import Argument, ArgumentKind, FileFacts, NamedArgument
 from graphwire.testing import WireFormatContract
 from graphwire.testing.constant_codec import ConstantCodecContract
 from graphwire.testing.op_handler import OpHandlerContract
 from graphwire.testing.opset import OpsetContract
 from graphwire.testing.treespec import TreespecContract
 from graphwire.testing.weight_store import WeightStoreContract
-from graphwire_plugins.formats.json import JsonFormat
-from graphwire_plugins.stores import SafetensorsStore
+from graphwire_plugins.json_format import JsonFormat
+from graphwire_plugins.safetensors import SafetensorsStore
 
 # ------------------------------------------------------------------------------------------------------ wire formats
 

@@ -20,7 +20,7 @@ from random_programs import ExportableProgram, exportable_programs, program_sour
 
 import graphwire
 from graphwire.errors import GraphwireWarning
-from graphwire.hooks.registry import default_registry
+from graphwire.hooks import default_registry
 from graphwire.testing.portraits import portrait
 from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
 

@@ -95,7 +95,8 @@ def test_more_records_than_16_bits_count() -> None:
 MEASURE = """
 import json, mmap, sys, time
 from pathlib import Path
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
 
 def resident(field):
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -141,7 +142,7 @@ def test_verifying_takes_little_memory(beyond_32_bits: Path, tmp_path: Path) -> 
     with Sparse(path) as stream, ArchiveWriter(stream) as archive:
         archive.write_stream("w", 256 << 20, [ZEROS] * 256)
     code = (
-        "import resource, sys; from graphwire.wire.archive import ArchiveReader;"
+        "import resource, sys; from graphwire.wire.archive.reader import ArchiveReader;"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; ArchiveReader(sys.argv[1]).verify('w');"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive import zip_layout as layout
+from graphwire.wire.archive import directory as layout
 from graphwire.wire.archive.reader import ArchiveReader
 
 

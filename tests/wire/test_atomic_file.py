@@ -232,7 +232,8 @@ def test_what_the_disk_cannot_take_is_told_before_the_old_file_goes(
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.archive import atomic_file
 from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire.wire.archive.digests import Digests

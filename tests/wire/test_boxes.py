@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive import BufferSource
+from graphwire.wire.archive.source import BufferSource
 from graphwire.wire.weights.boxes import (
     Axis,
     Part,

@@ -29,7 +29,7 @@ from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.manifest import MANIFEST, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.package.package_writer import Document, begin_digests, write_package
+from graphwire.wire.package_writer import Document, begin_digests, write_package
 from graphwire.wire.payloads import Payloads
 
 

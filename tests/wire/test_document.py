@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
-from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.hooks import Tree, WireFormat
 from graphwire.testing import trees
-from graphwire.testing.strategies import same_tree
+from graphwire.testing.programs import same_tree
+from graphwire.wire.document import detect_format, read_document, write_document
 from graphwire.wire.limits import Limits
-from graphwire.wire.package.document import detect_format, read_document, write_document
 from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree
-from graphwire_plugins.formats.cbor import CborFormat
-from graphwire_plugins.formats.json import JsonFormat
-from graphwire_plugins.formats.msgpack import MsgpackFormat
+from graphwire_plugins.cbor_format import CborFormat
+from graphwire_plugins.json_format import JsonFormat
+from graphwire_plugins.msgpack_format import MsgpackFormat
 
 FORMATS: list[WireFormat] = [JsonFormat(), MsgpackFormat(), CborFormat()]
 
@@ -151,7 +151,7 @@ def test_a_survey_stops_at_its_depth() -> None:
 
 
 def test_nothing_here_imports_torch() -> None:
-    names = "archive package torch_files"
+    names = "archive.reader package_reader torch_files.torch_save_reader"
     imports = "; ".join(f"import graphwire.wire.{name}" for name in names.split())
     code = (
         f"{imports}; import sys; print([name for name in ('torch', 'numpy', 'sympy') if name in sys.modules])"

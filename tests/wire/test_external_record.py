@@ -15,14 +15,10 @@ from hypothesis import strategies as st
 import graphwire
 from graphwire.hooks import Chunk, Registry, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts, RecordReference, Region, StoreReference, WeightReferences
-from graphwire.wire.weights import (
-    ExternalRecord,
-    Folder,
-    OpenedStores,
-    StorePlace,
-    Weight,
-    WeightRecord,
-)
+from graphwire.wire.weights.external_record import ExternalRecord
+from graphwire.wire.weights.folder import Folder
+from graphwire.wire.weights.matching import Weight, WeightRecord
+from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
 from graphwire.wire.weights.reference_table import regions_problems
 
 DTYPES = {"uint8": "u1", "int16": "<i2", "float32": "<f4", "int64": "<i8", "complex128": "<c16"}

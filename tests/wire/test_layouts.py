@@ -15,16 +15,13 @@ import torch
 
 import graphwire
 from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, MissingRecordError
-from graphwire.evolve.targets.targets import TARGETS
-from graphwire.schema.graph import Argument, TensorArgument
-from graphwire.schema.program import ExampleInputs
-from graphwire.schema.scalars import ScalarType
-from graphwire.schema.symbols import SymInt
+from graphwire.evolve.targets import TARGETS
+from graphwire.schema import Argument, ExampleInputs, ScalarType, SymInt, TensorArgument
 from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec
+from graphwire.wire import layouts
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.package import layouts
-from graphwire.wire.package.layouts import (
+from graphwire.wire.layouts import (
     LAYOUTS,
     Layout,
     executable_members,
@@ -32,9 +29,9 @@ from graphwire.wire.package.layouts import (
     open_layout,
     schema_version_text,
 )
-from graphwire.wire.package.package_writer import Document, write_package
-from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Payloads
-from graphwire.wire.torch_files.torch_save_reader import StateDict, read_state_dict
+from graphwire.wire.package_writer import Document, write_package
+from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Payloads, StateDict
+from graphwire.wire.torch_files.torch_save_reader import read_state_dict
 
 
 def saved(value: Any) -> bytes:

@@ -20,10 +20,9 @@ from typing import Any
 import pytest
 
 from graphwire.errors import DecodeError, GraphwireError, LimitError
-from graphwire.wire import PickleLimits
-from graphwire.wire.torch_files.pickle_globals import ALLOWED
-from graphwire.wire.torch_files.pickle_reader import read_pickle
-from graphwire.wire.torch_files.pickle_values import (
+from graphwire.wire.limits import PickleLimits
+from graphwire.wire.torch_files.pickle_globals import (
+    ALLOWED,
     DefaultDictData,
     DequeData,
     DeviceName,
@@ -34,6 +33,7 @@ from graphwire.wire.torch_files.pickle_values import (
     StridedTensor,
     UnknownGlobal,
 )
+from graphwire.wire.torch_files.pickle_reader import read_pickle
 from graphwire.wire.torch_files.pickle_writer import PickleWriter
 
 _HARMLESS = ("object.__", "gc.", "code.__new__", "sys._getframe", "builtins.id")
@@ -159,7 +159,7 @@ def test_the_names_that_may_be_called_are_our_own_functions() -> None:
         if isinstance(value, Function):
             assert value.make.__module__ == "graphwire.wire.torch_files.pickle_globals"
         else:
-            assert type(value).__module__ == "graphwire.wire.torch_files.pickle_values"
+            assert type(value).__module__ == "graphwire.wire.torch_files.pickle_globals"
 
 
 STORAGE = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + b"K\x06tQ"

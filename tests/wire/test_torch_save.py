@@ -19,14 +19,12 @@ from graphwire.errors import (
     LimitError,
     MissingRecordError,
 )
-from graphwire.schema.program import EncodedValue
-from graphwire.schema.scalars import DTYPE_NAMES
+from graphwire.schema import DTYPE_NAMES, EncodedValue
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.limits import Limits
-from graphwire.wire.payloads import Payloads
-from graphwire.wire.pickle_limits import PickleLimits
-from graphwire.wire.torch_files.torch_save_reader import StateDict, read_state_dict
+from graphwire.wire.limits import Limits, PickleLimits
+from graphwire.wire.payloads import Payloads, StateDict
+from graphwire.wire.torch_files.torch_save_reader import read_state_dict
 from graphwire.wire.torch_files.torch_save_writer import pack_state_dict
 
 FOLDER, STEM = "data/weights/", "weight_"

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from graphwire.errors import ArchiveError, EncodeError, GraphwireError
 from graphwire.hooks import StoreFolder
-from graphwire.wire import PickleLimits
-from graphwire.wire.torch_files import DTypeName, Instance, LayoutName, PickleWriter, Shape, read_pickle
+from graphwire.wire.limits import PickleLimits
+from graphwire.wire.torch_files.pickle_globals import DTypeName, Instance, LayoutName, Shape
+from graphwire.wire.torch_files.pickle_reader import read_pickle
+from graphwire.wire.torch_files.pickle_writer import PickleWriter
 
 METADATA = ".metadata"
 

@@ -18,10 +18,12 @@ from typing import NamedTuple
 from graphwire.errors import ArchiveError, EncodeError, GraphwireError, MissingRecordError
 from graphwire.hooks import Chunk, NewTensor, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import ITEM_SIZES, FileFacts
-from graphwire.wire import ALIGNMENT
-from graphwire.wire.archive import write_all
-from graphwire.wire.torch_files import PackedFile, find_saved_tensor, pack_tensor
-from graphwire.wire.weights import digests_of, is_dense
+from graphwire.wire.archive.atomic_file import write_all
+from graphwire.wire.memory import ALIGNMENT
+from graphwire.wire.torch_files.torch_save_reader import find_saved_tensor
+from graphwire.wire.torch_files.torch_save_writer import PackedFile, pack_tensor
+from graphwire.wire.weights.boxes import is_dense
+from graphwire.wire.weights.piece_digests import digests_of
 from graphwire_dcp.metadata import (
     METADATA,
     DescribedTensor,

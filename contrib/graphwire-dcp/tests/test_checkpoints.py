@@ -15,7 +15,7 @@ from graphwire_dcp import DcpStore
 
 import graphwire
 from graphwire.errors import WeightsError
-from graphwire.wire.weights import Folder
+from graphwire.wire.weights.folder import Folder
 
 
 def save_state(state: dict[str, Any], folder: Path, **options: Any) -> None:

@@ -19,7 +19,7 @@ from graphwire_dcp.metadata import METADATA, DescribedTensor, SavedChunk, write_
 import graphwire
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError
 from graphwire.hooks import NewTensor
-from graphwire.wire.weights import Folder
+from graphwire.wire.weights.folder import Folder
 
 DATA = "__0_0.distcp"
 SIZES = {"a": (4, 2), "b": (4,)}

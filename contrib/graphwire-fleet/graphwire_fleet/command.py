@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from graphwire.cli.files import add_options
+from graphwire.cli.options import add_options
 from graphwire_fleet.commands.asking import add_columns, add_compact, add_query, asking
 from graphwire_fleet.commands.reading import add_inspect, add_targets, add_verify
 from graphwire_fleet.commands.rewriting import add_convert, add_undo, add_upgrade

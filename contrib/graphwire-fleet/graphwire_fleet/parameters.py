@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graphwire.errors import GraphwireError
-from graphwire.lazy import difflib
 from graphwire_fleet.operator_names import plain_name, spellings
 
 __all__ = ["UnknownNameError", "distribution_named", "operators_named", "target_facts"]

@@ -31,7 +31,7 @@ from graphwire.cli import main
 from graphwire.errors import ArchiveError
 from graphwire.schema import ARGUMENT_ARMS
 from graphwire_plugins import ops, opsets, treespecs
-from graphwire_plugins.formats.json import JsonFormat
+from graphwire_plugins.json_format import JsonFormat
 
 
 @pytest.fixture(scope="module")

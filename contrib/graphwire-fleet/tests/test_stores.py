@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import graphwire
-from graphwire import wire
 from graphwire.cli import main
 
 
@@ -46,7 +45,7 @@ def closed() -> str:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow one another at once."""
-    monkeypatch.setattr(wire, "DEFAULT_ATTEMPTS", graphwire.Attempts(wait=0.001))
+    monkeypatch.setattr("graphwire.wire.limits.DEFAULT_ATTEMPTS", graphwire.Attempts(wait=0.001))
 
 
 STORES = {

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from graphwire.evolve.opsets import NodeEditor
+from graphwire.evolve.node_editor import NodeEditor
 from graphwire.hooks import OpsetStep
 
 __all__ = ["STEPS"]

@@ -13,8 +13,8 @@ from os import PathLike
 from model_explorer import graph_builder as gb
 
 import graphwire
-from graphwire.analysis.validation import number_text
-from graphwire.cli.reading.node_text import argument_text
+from graphwire.analysis.validation.value_rules import number_text
+from graphwire.cli.inspection import argument_text
 from graphwire.schema import (
     VALUE_TABLES,
     Argument,
@@ -31,7 +31,9 @@ from graphwire.schema import (
     names_in,
     results_of,
 )
-from graphwire.schema.texts import EXACT_STACK, format_infix, parse_expression, parse_modules, split_modules
+from graphwire.schema.texts.constructor import parse_expression
+from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.metadata import EXACT_STACK, parse_modules, split_modules
 from graphwire.schema.trees import TraceTexts
 
 __all__ = ["graphs_of"]

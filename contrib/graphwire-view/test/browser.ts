@@ -10,7 +10,7 @@ import type { Inspection } from "graphwire-js";
 
 /** Where `make_pages.py` wrote. */
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), "../pages");
-export const PAGE = join(FOLDER, "../../../../src/core/graphwire/viewer/page.html");
+export const PAGE = join(FOLDER, "../../../../src/core/graphwire/viewer.html");
 const USUAL = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const CHROMIUM = env["CHROMIUM"] ?? USUAL.find((path) => existsSync(path)) ?? "";
 

@@ -46,8 +46,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphwire import errors
-    from graphwire.analysis.diff import Diff
-    from graphwire.analysis.inspection import Inspection, LoadReport, WriteReport
+    from graphwire.analysis.diff.program_diff import Diff
+    from graphwire.analysis.load_report import LoadReport, WriteReport
+    from graphwire.analysis.summary import Inspection
     from graphwire.api.archive import Archive, open
     from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
     from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
@@ -55,14 +56,16 @@ if TYPE_CHECKING:
     from graphwire.api.loading import load_module
     from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
     from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
+    from graphwire.api.saved_weights import WeightInfo
     from graphwire.api.viewing import View, view
-    from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint, WeightInfo
+    from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint
     from graphwire.errors import Problem
-    from graphwire.evolve.opsets import Plan
+    from graphwire.evolve.planner import Plan
     from graphwire.hooks import PluginInfo, Registry, hookimpl
     from graphwire.version import __version__
-    from graphwire.wire import Attempts, Limits, Payloads, PickleLimits
-    from graphwire.wire.weights import Piece
+    from graphwire.wire.limits import Attempts, Limits, PickleLimits
+    from graphwire.wire.payloads import Payloads
+    from graphwire.wire.weights.matching import Piece
 
 __all__ = [
     "AS_SAVED",
@@ -120,23 +123,79 @@ __all__ = [
 ]
 
 _NAMES = {
-    "graphwire.analysis.diff": ("Diff",),
-    "graphwire.analysis.inspection": ("Inspection", "LoadReport", "WriteReport"),
-    "graphwire.api.archive": ("Archive", "open"),
-    "graphwire.api.compare": ("canonicalize", "content_hash", "diff", "supports", "targets"),
-    "graphwire.api.documents": ("decode", "encode", "treespec_dumps", "treespec_loads"),
-    "graphwire.api.files": ("convert", "inspect", "plan_upgrade", "plugins", "upgrade", "verify", "weights"),
+    "graphwire.analysis.diff.program_diff": ("Diff",),
+    "graphwire.analysis.load_report": (
+        "LoadReport",
+        "WriteReport",
+    ),
+    "graphwire.analysis.summary": ("Inspection",),
+    "graphwire.api.archive": (
+        "Archive",
+        "open",
+    ),
+    "graphwire.api.compare": (
+        "canonicalize",
+        "content_hash",
+        "diff",
+        "supports",
+        "targets",
+    ),
+    "graphwire.api.documents": (
+        "decode",
+        "encode",
+        "treespec_dumps",
+        "treespec_loads",
+    ),
+    "graphwire.api.files": (
+        "convert",
+        "inspect",
+        "plan_upgrade",
+        "plugins",
+        "upgrade",
+        "verify",
+        "weights",
+    ),
     "graphwire.api.loading": ("load_module",),
-    "graphwire.api.options": ("LoadOptions", "OpenOptions", "SaveOptions"),
-    "graphwire.api.programs": ("bind", "dumps", "from_schema", "load", "loads", "save", "to_schema"),
-    "graphwire.api.viewing": ("View", "view"),
-    "graphwire.api.weights": ("AS_SAVED", "IN_FILE", "Blobs", "Checkpoint", "WeightInfo"),
+    "graphwire.api.options": (
+        "LoadOptions",
+        "OpenOptions",
+        "SaveOptions",
+    ),
+    "graphwire.api.programs": (
+        "bind",
+        "dumps",
+        "from_schema",
+        "load",
+        "loads",
+        "save",
+        "to_schema",
+    ),
+    "graphwire.api.saved_weights": ("WeightInfo",),
+    "graphwire.api.viewing": (
+        "View",
+        "view",
+    ),
+    "graphwire.api.weights": (
+        "AS_SAVED",
+        "Blobs",
+        "Checkpoint",
+        "IN_FILE",
+    ),
     "graphwire.errors": ("Problem",),
-    "graphwire.evolve.opsets": ("Plan",),
-    "graphwire.hooks": ("PluginInfo", "Registry", "hookimpl"),
+    "graphwire.evolve.planner": ("Plan",),
+    "graphwire.hooks": (
+        "PluginInfo",
+        "Registry",
+        "hookimpl",
+    ),
     "graphwire.version": ("__version__",),
-    "graphwire.wire": ("Attempts", "Limits", "Payloads", "PickleLimits"),
-    "graphwire.wire.weights": ("Piece",),
+    "graphwire.wire.limits": (
+        "Attempts",
+        "Limits",
+        "PickleLimits",
+    ),
+    "graphwire.wire.payloads": ("Payloads",),
+    "graphwire.wire.weights.matching": ("Piece",),
 }
 """The module of each public name. It is imported on first access, so that a command imports only what it uses."""
 

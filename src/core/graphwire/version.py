@@ -1,5 +1,7 @@
 """The version of this distribution. `pyproject.toml` reads it from here."""
 
+from __future__ import annotations
+
 __version__ = "0.1.0"
 
 PRODUCER = f"graphwire {__version__}"

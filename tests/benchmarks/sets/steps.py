@@ -44,7 +44,7 @@ def measure(bench: Bench) -> Iterator[Row]:
     """Rows of each step, of the first chosen program saved as JSON."""
     from cases import PROGRAMS
 
-    from graphwire.process.gc_pause import paused_gc
+    from graphwire.process import paused_gc
 
     name = bench.programs[0]
     program, file = PROGRAMS[name](), bench.folder / "steps.pt2"
@@ -64,11 +64,11 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
     import graphwire
-    from graphwire.bridge.program.program import encode_program, record_tables
-    from graphwire.hooks.registry import default_registry
+    from graphwire.bridge.program import encode_program, record_tables
+    from graphwire.hooks import default_registry
     from graphwire.wire.archive.atomic_file import atomic_write
-    from graphwire.wire.package.document import write_program
-    from graphwire.wire.package.package_writer import Document, write_package
+    from graphwire.wire.document import write_program
+    from graphwire.wire.package_writer import Document, write_package
 
     registry = default_registry()
     json = registry.wire_format("json")
@@ -91,8 +91,8 @@ def _load(file: Path, clock: _Clock) -> None:
     from graphwire.analysis.validation.program_rules import check_valid
     from graphwire.api.programs import from_schema
     from graphwire.bridge.torch_compat.verifiers import check_program
-    from graphwire.hooks.registry import default_registry
-    from graphwire.wire.package.package_reader import Package
+    from graphwire.hooks import default_registry
+    from graphwire.wire.package_reader import Package
 
     with clock("directory read", lambda: Package(file, default_registry())) as package:
         program = clock("bytes → records (inflate, decode)", lambda: package.program_or_tree_of("model"))
@@ -109,9 +109,9 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
     import torch
 
     import graphwire
-    from graphwire.bridge import torch_compat
     from graphwire.bridge.tensors.tensor_metas import encode_device
-    from graphwire.schema.program import Program
+    from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors
+    from graphwire.schema import Program
 
     record, _ = graphwire.to_schema(program)
     data = clock("msgspec: records → JSON", lambda: msgspec.json.encode(record))
@@ -127,7 +127,7 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
         return graph
 
     graph = clock("FX: nodes created", nodes)
-    fakes = torch_compat.FakeTensors(torch_compat.DecodedMode())
+    fakes = FakeTensors(DecodedMode())
     values = [
         value for node in program.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)
     ]

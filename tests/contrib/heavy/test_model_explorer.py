@@ -27,7 +27,7 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.cli import main
-from graphwire.schema.graph import Graph
+from graphwire.schema import Graph
 
 pytest.importorskip("model_explorer", reason="needs the extra `contrib`: make test-contrib")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import graphwire
-from graphwire.evolve.opsets import NodeEditor, opset_steps
+from graphwire.evolve.node_editor import NodeEditor
+from graphwire.evolve.planner import opset_steps
 from graphwire.hooks import Tree, WireFormat
 from graphwire.schema import Node, Program
-from graphwire.wire import Limits
+from graphwire.wire.limits import Limits
 
 
 class Half:

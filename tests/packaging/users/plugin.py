@@ -10,7 +10,8 @@ from typing import Any
 from graphwire import hookimpl
 from graphwire.cli.terminal import Output
 from graphwire.errors import DecodeError, EncodeError, FormatError
-from graphwire.evolve.opsets import Change, NodeEditor, opset_steps
+from graphwire.evolve.node_editor import NodeEditor
+from graphwire.evolve.planner import Change, opset_steps
 from graphwire.hooks import (
     Chunk,
     Command,

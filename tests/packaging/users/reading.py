@@ -9,10 +9,11 @@ from typing import Unpack
 
 import graphwire
 from graphwire import errors
-from graphwire.evolve.opsets import NodeEditor
+from graphwire.evolve.node_editor import NodeEditor
 from graphwire.hooks import PluginInfo, Registry, Tree
 from graphwire.schema import Argument, Graph, InputSpec, Node, Program, RangeConstraint, TensorMeta
-from graphwire.wire import Limits, Payloads, PickleLimits
+from graphwire.wire.limits import Limits, PickleLimits
+from graphwire.wire.payloads import Payloads
 
 
 def summary(file: Path, **options: Unpack[graphwire.OpenOptions]) -> str:

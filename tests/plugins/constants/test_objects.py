@@ -12,14 +12,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.testing.programs import assert_same_values
-from graphwire_plugins.constants import (
-    JaggedTensors,
-    PlainSubclasses,
-    QuantizedTensors,
-    ScriptObjects,
-    TensorSubclasses,
-)
-from graphwire_plugins.constants.plain_data import decode_data, encode_data
+from graphwire_plugins.constants import JaggedTensors, PlainSubclasses, QuantizedTensors, TensorSubclasses
+from graphwire_plugins.object_codecs import ScriptObjects, decode_data, encode_data
 
 
 class Mode(enum.Enum):

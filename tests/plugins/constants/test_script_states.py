@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
-from graphwire_plugins.constants import JaggedTensors, PlainSubclasses, QuantizedTensors, ScriptObjects
-from graphwire_plugins.constants.plain_data import encode_data
-from graphwire_plugins.constants.script_states import STATES
+from graphwire_plugins.constants import JaggedTensors, PlainSubclasses, QuantizedTensors
+from graphwire_plugins.object_codecs import ScriptObjects, encode_data
+from graphwire_plugins.script_states import STATES
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 

@@ -9,8 +9,8 @@ import msgpack
 import pytest
 
 from graphwire.errors import FormatError
-from graphwire_plugins.formats.cbor import CborFormat
-from graphwire_plugins.formats.msgpack import MsgpackFormat
+from graphwire_plugins.cbor_format import CborFormat
+from graphwire_plugins.msgpack_format import MsgpackFormat
 
 CBOR, MSGPACK = CborFormat(), MsgpackFormat()
 

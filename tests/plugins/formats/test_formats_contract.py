@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphwire.testing import WireFormatContract
-from graphwire_plugins.formats.cbor import CborFormat
-from graphwire_plugins.formats.json import JsonFormat
-from graphwire_plugins.formats.msgpack import MsgpackFormat
+from graphwire_plugins.cbor_format import CborFormat
+from graphwire_plugins.json_format import JsonFormat
+from graphwire_plugins.msgpack_format import MsgpackFormat
 
 
 class TestJson(WireFormatContract):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from graphwire.errors import FormatError, LimitError
-from graphwire_plugins.formats.json import JsonFormat
+from graphwire_plugins.json_format import JsonFormat
 
 FORMAT = JsonFormat()
 

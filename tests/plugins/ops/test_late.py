@@ -16,16 +16,20 @@ import pytest
 import torch
 
 import graphwire
-from graphwire_plugins.ops.higher_order import HigherOrderOperators
-from graphwire_plugins.ops.late import LATE_MODULES, register_late
-from graphwire_plugins.ops.overloads import TORCH_LIBRARIES, LibraryOverloads
+from graphwire_plugins.ops import (
+    LATE_MODULES,
+    TORCH_LIBRARIES,
+    HigherOrderOperators,
+    LibraryOverloads,
+    register_late,
+)
 
 PACKAGES = ("torch._dynamo.variables", "torch._higher_order_ops", "torch._prims", "torch.onnx.ops")
 """Where torch registers operators, besides the modules of `LATE_MODULES`."""
 MISSING = """
 import itertools, json, os, sys
 from unittest import mock
-from graphwire_plugins.ops import higher_order, overloads
+from graphwire_plugins import ops as higher_order, ops as overloads
 
 higher_order_operators, library_overloads = higher_order.HigherOrderOperators(), overloads.LibraryOverloads()
 

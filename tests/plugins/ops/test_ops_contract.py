@@ -9,10 +9,13 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from graphwire.testing.op_handler import OpHandlerContract
-from graphwire_plugins.ops.functions import PredispatchFunctions, SymbolFunctions
-from graphwire_plugins.ops.higher_order import HigherOrderOperators
-from graphwire_plugins.ops.overloads import LibraryOverloads
-from graphwire_plugins.opsets.aten import ATEN_STEPS
+from graphwire_plugins.ops import (
+    HigherOrderOperators,
+    LibraryOverloads,
+    PredispatchFunctions,
+    SymbolFunctions,
+)
+from graphwire_plugins.opsets import ATEN_STEPS
 
 
 def exported(function: Callable[..., Any], *args: Any, **options: Any) -> Callable[[], ExportedProgram]:

@@ -14,14 +14,11 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import OpsetError
-from graphwire.evolve.opsets.planner import apply, plan_for
-from graphwire.hooks.interfaces import OpsetUpgrader
-from graphwire.hooks.registry import default_registry
-from graphwire.schema.graph import Argument, Graph, Node
-from graphwire.schema.program import Program
-from graphwire.schema.scalars import ScalarType
+from graphwire.evolve.planner import apply, plan_for
+from graphwire.hooks import OpsetUpgrader, default_registry
+from graphwire.schema import Argument, Graph, Node, Program, ScalarType
 from graphwire.wire.payloads import Payloads
-from graphwire_plugins.opsets.aten import ATEN_STEPS
+from graphwire_plugins.opsets import ATEN_STEPS
 
 INTS, MORE_INTS = torch.tensor([7, -7, 9, -9]), torch.tensor([2, 2, -4, -4])
 FLOATS = torch.tensor([7.0, -7.0, 9.0, -9.0])

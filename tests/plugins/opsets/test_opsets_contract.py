@@ -9,7 +9,7 @@ import torch
 from torch.export import ExportedProgram
 
 from graphwire.testing.opset import OpsetContract
-from graphwire_plugins.opsets.aten import ATEN_STEPS
+from graphwire_plugins.opsets import ATEN_STEPS
 
 
 class Model(torch.nn.Module):

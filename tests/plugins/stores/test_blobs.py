@@ -14,8 +14,9 @@ import pytest
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, PrunableStore
-from graphwire.wire.weights import Folder, piece_digest
-from graphwire_plugins.stores import BlobStore
+from graphwire.wire.weights.folder import Folder
+from graphwire.wire.weights.piece_digests import piece_digest
+from graphwire_plugins.blobs import BlobStore
 
 STORE = BlobStore()
 HOUR = 3600

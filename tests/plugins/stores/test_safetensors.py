@@ -19,10 +19,9 @@ from safetensors.torch import load_file, save_file
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, StoreIndex
-from graphwire.wire.weights import Folder
-from graphwire.wire.weights.folder import NewFile
-from graphwire_plugins.stores import SafetensorsStore
-from graphwire_plugins.stores.safetensors_header import _TYPES
+from graphwire.wire.weights.folder import Folder, NewFile
+from graphwire_plugins.safetensors import SafetensorsStore
+from graphwire_plugins.safetensors_header import _TYPES
 
 STORE = SafetensorsStore()
 SMALL = SafetensorsStore(shard_bytes=100)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from graphwire.testing import WeightStoreContract
-from graphwire_plugins.stores import BlobStore, SafetensorsStore
+from graphwire_plugins.blobs import BlobStore
+from graphwire_plugins.safetensors import SafetensorsStore
 
 
 class TestSafetensors(WeightStoreContract):

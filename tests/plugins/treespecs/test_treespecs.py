@@ -12,10 +12,10 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 from graphwire.schema.texts.treespec import parse_treespec
-from graphwire.testing.strategies import same_tree
+from graphwire.testing.programs import same_tree
 from graphwire.testing.treespec import TreespecContract
 from graphwire_plugins import treespecs
-from graphwire_plugins.ops.functions import PredispatchFunctions
+from graphwire_plugins.ops import PredispatchFunctions
 
 
 class Color(enum.Enum):
@@ -110,7 +110,7 @@ class TestDefaultDict(TreespecContract):
     serializer = treespecs.DefaultDict()
     examples = (
         *(collections.defaultdict(list, each) for each in dicts(KEYS) + dicts(ODD_KEYS)),
-        *(collections.defaultdict(factory, a=1) for factory in treespecs.mappings.FACTORIES.values()),
+        *(collections.defaultdict(factory, a=1) for factory in treespecs.FACTORIES.values()),
         collections.defaultdict(None, a=1),
     )
     refused = (
@@ -145,7 +145,7 @@ class TestNamedTuple(TreespecContract):
     )
 
     def test_the_error_gives_the_line_to_add(self) -> None:
-        with pytest.raises(treespecs.sequences.EncodeError) as caught:
+        with pytest.raises(treespecs.EncodeError) as caught:
             self.serializer.dump_context(Unnamed)
         name = f"{__name__}.Unnamed"
         assert name in caught.value.problem

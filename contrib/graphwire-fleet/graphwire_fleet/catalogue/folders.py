@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.remote import RemoteFile, RemoteWrite, located
+from graphwire.wire.remote import RemoteFile, located
+from graphwire.wire.remote_files import RemoteWrite
 from graphwire_fleet.whole_files import remove_unfinished, whole_file
 
 __all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_at"]

@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphwire.cli.files import FOUND, OK, add_storage_options
+from graphwire.cli.files import FOUND, OK
+from graphwire.cli.options import add_storage_options
 from graphwire.cli.terminal import Output, Section
 from graphwire_fleet.questions import Question
 

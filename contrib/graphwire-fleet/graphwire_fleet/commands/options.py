@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from graphwire.cli.files import add_limits
+from graphwire.cli.options import add_limits
 from graphwire.cli.terminal import Output
 from graphwire_fleet.work import File
 

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphwire.cli.files import FAILED, FOUND, OK, open_options
+from graphwire.cli.files import FAILED, FOUND, OK
+from graphwire.cli.options import open_options
 from graphwire.cli.terminal import Output
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import Any
 
-from graphwire.cli.files import FAILED, FOUND, OK, add_opset, add_storage_options, open_options
+from graphwire.cli.files import FAILED, FOUND, OK
+from graphwire.cli.options import add_opset, add_storage_options, open_options
 from graphwire.cli.terminal import Output
 from graphwire.errors import OpsetError
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed

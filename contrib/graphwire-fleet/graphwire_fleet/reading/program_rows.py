@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 import graphwire
-from graphwire.analysis.inspection import Disclosure, MethodInspection
-from graphwire.api.weights import list_weights
+from graphwire.analysis.stripping import Disclosure
+from graphwire.analysis.summary import MethodInspection
+from graphwire.api.saved_weights import list_weights
 from graphwire.errors import GraphwireError
 from graphwire.schema import WeightReferences
-from graphwire.wire import WEIGHTS
-from graphwire.wire.weights import PIECE_BYTES
+from graphwire.wire.payloads import WEIGHTS
+from graphwire.wire.weights.piece_digests import PIECE_BYTES
 from graphwire_fleet.work import Row
 
 __all__ = ["content_hash", "program_row", "weight_rows"]

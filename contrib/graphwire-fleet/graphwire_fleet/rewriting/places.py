@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.remote import RemoteFile, RemoteWrite, located
+from graphwire.wire.remote import RemoteFile, located
+from graphwire.wire.remote_files import RemoteWrite
 
 __all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "digest_of", "place_at"]
 

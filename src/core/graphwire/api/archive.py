@@ -9,53 +9,38 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from graphwire.analysis.inspection import (
-    Disclosure,
-    Inspection,
-    LoadReport,
-    MethodInspection,
-    disclosures,
-    summarize,
-)
-from graphwire.analysis.validation import check_payload_names, check_valid, validate, weight_problems
-from graphwire.api.argument_checks import StorageOptions, check_limits, check_storage_options
+from graphwire.analysis.load_report import LoadReport
+from graphwire.analysis.stripping import Disclosure, disclosures
+from graphwire.analysis.summary import Inspection, MethodInspection, summarize
+from graphwire.analysis.validation.program_rules import check_payload_names, check_valid, validate
+from graphwire.analysis.validation.weight_checks import weight_problems
+from graphwire.api.attached_weights import AttachedWeights
 from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import LOG, Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
-from graphwire.api.weights import (
-    AS_SAVED,
-    AttachedWeights,
-    LoadWeights,
-    check_weights_choice,
-    located_weights,
-)
+from graphwire.api.options import StorageOptions, check_limits, check_storage_options
+from graphwire.api.weights import AS_SAVED, LoadWeights, check_weights_choice, located_weights
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
-from graphwire.evolve import targets
-from graphwire.evolve.documents import Version, version_of
+from graphwire.evolve.step import version_of
+from graphwire.evolve.targets import obstacles_by_target
 from graphwire.hooks import Registry, registry_or_installed
-from graphwire.lazy import hashlib, later
-from graphwire.schema import Program
+from graphwire.schema import Program, Version
 from graphwire.schema.trees import to_tree
-from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
-from graphwire.wire import archive as archives
-from graphwire.wire.archive import Readable, file_name
-from graphwire.wire.package import (
-    BARE_DOCUMENT,
-    NO_MANIFEST,
-    Package,
-    sanitize_payload_names,
-    sanitize_weight_names,
-)
+from graphwire.wire.archive.archive_record import RecordCache, keep_records, records_to_fetch
+from graphwire.wire.archive.source import Readable, file_name
+from graphwire.wire.layouts import BARE_DOCUMENT, sanitize_payload_names, sanitize_weight_names
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.memory import Closing
+from graphwire.wire.package_reader import NO_MANIFEST, Package
+from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import located
 
 if TYPE_CHECKING:
     import torch
 
-    from graphwire.api import bare_document, loading
+    from graphwire.api.bare_document import BareDocument
     from graphwire.api.options import Groups
-    from graphwire.evolve.opsets import UnknownOps
-else:
-    bare_document, loading = later("graphwire.api.bare_document"), later("graphwire.api.loading")
+    from graphwire.evolve.planner import UnknownOps
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -100,14 +85,16 @@ class Archive(Closing):
         self.registry = registry
         self.file = file_name(file)
         """The name of the file in messages: its path, or a description of its source."""
-        self._bare: bare_document.BareDocument | None = None
-        self._cache = None if cache is None else archives.RecordCache(cache)
+        self._bare: BareDocument | None = None
+        self._cache = None if cache is None else RecordCache(cache)
         self._payloads: dict[tuple[str, bool], Payloads] = {}
         """The payloads of each (program name, whether records are copied)."""
         try:
             self._package = Package(file, registry, limits=limits)
         except ArchiveError:
-            self._bare = bare_document.find_bare_document(file, registry, limits)
+            from graphwire.api.bare_document import find_bare_document
+
+            self._bare = find_bare_document(file, registry, limits)
             if self._bare is None:
                 raise
             self._package = Package(self._bare.archive, registry, limits=limits)
@@ -171,7 +158,9 @@ class Archive(Closing):
     def weight_files(self) -> list[str]:
         """Return the paths or URLs of the files that the file refers to. A folder stands for all that is below it."""
         if self._bare is not None:
-            return bare_document.files_beside(self._bare.folder, map(self._package.tree_of, self.methods))
+            from graphwire.api.bare_document import files_beside
+
+            return files_beside(self._bare.folder, map(self._package.tree_of, self.methods))
         return list(self.weights.files())
 
     @property
@@ -244,7 +233,7 @@ class Archive(Closing):
             self._package.fetch(method)
         if payloads:
             self._package.archive.expect(
-                archives.records_to_fetch(self.payloads_of(method).records) if self.is_remote else ()
+                records_to_fetch(self.payloads_of(method).records) if self.is_remote else ()
             )
 
     @_bounded
@@ -313,7 +302,7 @@ class Archive(Closing):
         Raises:
             GraphwireError: as `program_of`.
         """
-        return targets.obstacles_by_target(to_tree(self.program_of(method)))
+        return obstacles_by_target(to_tree(self.program_of(method)))
 
     @_bounded
     def disclosures(self, method: str) -> list[Disclosure]:
@@ -333,19 +322,17 @@ class Archive(Closing):
         if key in self._payloads:
             return self._payloads[key]
         payloads = self._payloads[key] = self._package.payloads_of(method, copied=copied)
-        if self._bare is not None:
-            bare_document.add_embedded(
-                payloads, self._package.tree_of(method), self._bare.folder, self._package.archive.limits
-            )
-        elif self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
-            bare_document.add_embedded(
-                payloads, self._package.tree_of(method), None, self._package.archive.limits
-            )
+        if self._bare is not None or self._package.layout.spec.name == "A1":
+            from graphwire.api.bare_document import add_embedded
+
+            # torch 2.1 writes lifted tensors into the document.
+            folder = None if self._bare is None else self._bare.folder
+            add_embedded(payloads, self._package.tree_of(method), folder, self._package.archive.limits)
         if self._package.layout.spec.is_flat:
             sanitize_payload_names(payloads)
         if self._cache is not None and self.is_remote and self._package.has_manifest:
             archive, manifest = self._package.archive, self._package.manifest
-            payloads.records = archives.keep_records(payloads.records, archive, manifest, self._cache)
+            payloads.records = keep_records(payloads.records, archive, manifest, self._cache)
         self.weights.attach(payloads, copied=copied)
         return payloads
 
@@ -369,7 +356,9 @@ class Archive(Closing):
         Raises:
             GraphwireError: as `load_module`.
         """
-        return loading.module_of(
+        from graphwire.api.loading import module_of
+
+        return module_of(
             self,
             method,
             device=device,
@@ -494,6 +483,8 @@ class Archive(Closing):
         Raises:
             ArchiveError: a record is damaged.
         """
+        import hashlib
+
         digests = {name: hashlib.sha256() for name in self.names}
         for name, digest in digests.items():
             self._package.archive.verify(name, digest)

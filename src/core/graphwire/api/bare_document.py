@@ -1,7 +1,7 @@
 """Read bare documents: files that consist of one encoded program, without an archive.
 
 A bare document is wrapped in an archive in memory and read like any other. The two oldest schemas store tensors in their
-documents (`evolve.early_steps.embedded`). The first design can also refer to files with tensors; only files in the
+documents (`evolve.steps.embedded`). The first design can also refer to files with tensors; only files in the
 document's own folder are read.
 """
 
@@ -18,15 +18,19 @@ from typing import NamedTuple, cast
 import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, FormatError, GraphwireError, LimitError
-from graphwire.evolve.early_steps import ExternalBytes, embedded_tensors, swapped
+from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swapped
 from graphwire.hooks import Registry, Tree
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
 from graphwire.schema.trees import from_tree
-from graphwire.wire import CONSTANTS, WEIGHTS, Limits, Payloads, copy_bytes
-from graphwire.wire.archive import ArchiveWriter, Readable, open_source
-from graphwire.wire.package import HEAD_BYTES, config_members, detect_format
+from graphwire.wire.archive.source import Readable, open_source
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.document import HEAD_BYTES, detect_format
+from graphwire.wire.layouts import config_members
+from graphwire.wire.limits import Limits
+from graphwire.wire.memory import copy_bytes
+from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 from graphwire.wire.remote import RemoteFile
-from graphwire.wire.torch_files import read_embedded_tensor
+from graphwire.wire.torch_files.torch_save_reader import read_embedded_tensor
 
 METHOD = "model"
 """The name of the program in a bare document."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
-from graphwire.analysis.validation import check_valid
+from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.archive import Archive, open
 from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import reading
@@ -15,21 +15,23 @@ from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.programs import to_schema
 from graphwire.api.targets import check_ranges
 from graphwire.errors import EncodeError, GraphwireError, MissingRecordError, Obstacle
-from graphwire.evolve.documents import Version, first_release, narrow_ranges
-from graphwire.evolve.operators import forms_of_release, with_forms
-from graphwire.evolve.targets import downgrade, obstacles_by_target, target_named
+from graphwire.evolve.chain import downgrade
+from graphwire.evolve.expressions import narrow_ranges
+from graphwire.evolve.operator_forms import forms_of_release, with_forms
+from graphwire.evolve.step import first_release
+from graphwire.evolve.targets import obstacles_by_target, target_named
 from graphwire.evolve.targets import supports as obstacles_of
 from graphwire.hooks import registry_or_installed
-from graphwire.schema import SCHEMA_VERSION, Program
+from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
-from graphwire.wire import Payloads
-from graphwire.wire.archive import Readable
+from graphwire.wire.archive.source import Readable
+from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import url_of
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from graphwire.analysis.diff import Diff
+    from graphwire.analysis.diff.program_diff import Diff
 
 Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
 """A program in any form: a file, an open archive, schema records, or an `ExportedProgram`."""
@@ -52,7 +54,7 @@ def canonicalize(source: Source, *, method: str | None = None, **options: Unpack
     Raises:
         GraphwireError: as `content_hash`.
     """
-    from graphwire.analysis.canonical import canonicalize as canonical_program
+    from graphwire.analysis.canonical.canonical_form import canonicalize as canonical_program
 
     with open_program(source, method, options) as stored:
         return canonical_program(stored.program)
@@ -85,7 +87,7 @@ def content_hash(
         EncodeError: the schema cannot represent the program, or `weights` is true for records alone.
         LimitError: the program is nested too deeply.
     """
-    from graphwire.analysis.canonical import content_hash as hash_of
+    from graphwire.analysis.canonical.content_hashing import content_hash as hash_of
 
     with open_program(source, method, options, checked=weights) as stored:
         return hash_of(stored.program, _weights_of(stored.payloads) if weights else None)
@@ -119,8 +121,8 @@ def diff(
     Raises:
         GraphwireError: as `content_hash`.
     """
-    from graphwire.analysis.diff import diff as diff_of
-    from graphwire.analysis.diff import without_not_held
+    from graphwire.analysis.diff.program_diff import diff as diff_of
+    from graphwire.analysis.diff.program_diff import without_not_held
 
     with (
         open_program(a, method, options, checked=weights, only=True) as one,

@@ -5,19 +5,18 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, overload
 
-from graphwire.analysis.validation import check_valid
-from graphwire.api.argument_checks import check_limits, check_records
+from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.error_boundary import Boundary, reading, writing
+from graphwire.api.options import check_limits, check_records
 from graphwire.errors import DecodeError, EncodeError, FormatError, GraphwireWarning
-from graphwire.evolve import early_steps, operators, targets
-from graphwire.evolve.documents import DRAFT, Version, is_current, version_of
+from graphwire.evolve.step import is_current, version_of
+from graphwire.evolve.targets import Target, target_named
 from graphwire.hooks import Registry, Tree, WireFormat, registry_or_installed
-from graphwire.schema import SCHEMA_VERSION, Program
-from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec
+from graphwire.schema import DRAFT, SCHEMA_VERSION, Program, Version
+from graphwire.schema.texts.treespec import TreeSpec, format_treespec, parse_treespec
 from graphwire.schema.trees import OMITTED, program_from_tree, to_tree
-from graphwire.wire import CONSTANTS, DEFAULT_LIMITS, WEIGHTS, Limits, Payloads, torch_files
-from graphwire.wire.archive import file_name, type_text
-from graphwire.wire.package import (
+from graphwire.wire.archive.source import file_name, type_text
+from graphwire.wire.document import (
     check_treespec_protocol,
     detect_format,
     read_document,
@@ -28,9 +27,11 @@ from graphwire.wire.package import (
     write_program,
     write_treespec,
 )
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 
 if TYPE_CHECKING:
-    from graphwire.evolve.documents import AppliedStep
+    from graphwire.evolve.step import AppliedStep
 
 
 @writing()
@@ -63,7 +64,7 @@ def encode(
     if target is None:
         return write_program(program, wire_format)
     left_out: list[str] = []
-    data = document_for(program, targets.target_named(target), wire_format, left_out, payloads)
+    data = document_for(program, target_named(target), wire_format, left_out, payloads)
     for why in left_out:
         warnings.warn(f"the {OMITTED} are not all written: {why}", GraphwireWarning, stacklevel=3)
     return data
@@ -71,7 +72,7 @@ def encode(
 
 def document_for(
     program: Program,
-    reader: targets.Target,
+    reader: Target,
     wire_format: WireFormat,
     left_out: list[str],
     payloads: Payloads | None = None,
@@ -85,11 +86,16 @@ def document_for(
     Raises:
         GraphwireError: as `encode`.
     """
-    program = operators.with_forms(program, lambda: operators.forms_of_release(reader.release))
-    tree = targets.downgrade(to_tree(program), reader.version, reader.release, left_out)
+    from graphwire.evolve.chain import downgrade
+    from graphwire.evolve.operator_forms import forms_of_release, with_forms
+
+    program = with_forms(program, lambda: forms_of_release(reader.release))
+    tree = downgrade(to_tree(program), reader.version, reader.release, left_out)
     if reader.version == DRAFT and payloads is not None:
+        from graphwire.evolve.steps.embedded import embed
+
         held = payloads
-        tree = early_steps.embed(tree, lambda name: _storage_of(held, name))
+        tree = embed(tree, lambda name: _storage_of(held, name))
     if reader.version != DRAFT and wire_format.name == "json":
         return write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
     return write_document(tree, wire_format)
@@ -103,7 +109,9 @@ def _storage_of(payloads: Payloads, name: str) -> bytes:
     record = None if meta is None else payloads.records.get(folder + meta.path_name)
     if record is None:
         raise EncodeError(f"the payloads have no bytes of the weight {name!r}")
-    return b"".join(map(bytes, torch_files.record_chunks(record)))
+    from graphwire.wire.torch_files.torch_save_writer import record_chunks
+
+    return b"".join(map(bytes, record_chunks(record)))
 
 
 @reading("buffer")
@@ -150,7 +158,9 @@ def program_at_current_schema(document: Program | Tree) -> tuple[Program, Versio
     version = version_of(document)
     if is_current(version):  # which needs none of the steps
         return program_from_tree(document), version, []
-    current, taken = targets.upgrade(document)
+    from graphwire.evolve.chain import upgrade
+
+    current, taken = upgrade(document)
     return program_from_tree(current), version, taken
 
 
@@ -200,7 +210,7 @@ def treespec_dumps(
     if isinstance(spec, TreeSpec):
         text = format_treespec(spec)
     else:
-        from graphwire.bridge.graph import encode_treespec
+        from graphwire.bridge.graph.treespec import encode_treespec
 
         text = encode_treespec(spec, registry)
     return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
@@ -250,6 +260,6 @@ def treespec_loads(
             spec = read_treespec(data, wire_format, limits)
         if not to_torch:
             return spec
-        from graphwire.bridge.graph import decode_treespec
+        from graphwire.bridge.graph.treespec import decode_treespec
 
         return decode_treespec(format_treespec(spec), registry)

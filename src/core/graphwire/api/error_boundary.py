@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -35,15 +36,15 @@ from graphwire.errors import (
     locate,
 )
 from graphwire.hooks import Registry, registry_or_installed
-from graphwire.lazy import later, pattern
 from graphwire.schema import Program
-from graphwire.wire.archive import file_name, type_text
+from graphwire.wire.archive.source import file_name, type_text
 from graphwire.wire.remote import url_of
 
 if TYPE_CHECKING:
     import logging
-else:
-    logging = later("logging")  # which waits where another thread has only begun to import it
+
+_INFO = 20
+"""`logging.INFO`, whose module takes milliseconds to import."""
 
 
 class _Log:
@@ -54,7 +55,7 @@ class _Log:
 
     def is_on(self) -> bool:
         """Return whether somebody wants to read what is logged."""
-        return "logging" in sys.modules and self._logger.isEnabledFor(logging.INFO)
+        return "logging" in sys.modules and self._logger.isEnabledFor(_INFO)
 
     def info(self, text: str, *values: object) -> None:
         """Log `text % values`."""
@@ -63,6 +64,8 @@ class _Log:
 
     @functools.cached_property
     def _logger(self) -> logging.Logger:
+        import logging
+
         logger = logging.getLogger("graphwire")
         logger.addHandler(logging.NullHandler())
         return logger
@@ -128,7 +131,7 @@ class Boundary:
             raise converted from error
 
 
-_INTERRUPTED = pattern(
+_INTERRUPTED = (
     r"""\w+\(\): argument '\w+' failed to unpack the object at pos \d+ with error "KeyboardInterrupt: """
 )
 """The start of torch's message when Ctrl-C interrupts its evaluation of a symbolic size. No text of a file precedes it."""
@@ -141,7 +144,7 @@ def _is_of_interrupt(error: Exception, outer: BaseException | None) -> bool:
         error: what a block raised.
         outer: what the caller was handling when the block began, which may be an interrupt of its own.
     """
-    if isinstance(error, TypeError) and _INTERRUPTED.match(str(error)):
+    if isinstance(error, TypeError) and re.match(_INTERRUPTED, str(error)):
         return True
     each: BaseException | None = error
     while each is not None and each is not outer:

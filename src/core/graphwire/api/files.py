@@ -7,21 +7,21 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Unpack
 
-from graphwire.analysis.inspection import (
-    Inspection,
-    MethodInspection,
-    Strippable,
-    WriteReport,
-    summarize,
-)
-from graphwire.analysis.validation import check_valid
-from graphwire.api import weights as weight_places
+from graphwire.analysis.load_report import WriteReport
+from graphwire.analysis.stripping import Strippable
+from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.archive import Archive, open
-from graphwire.api.argument_checks import check_strip
 from graphwire.api.error_boundary import reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
-from graphwire.api.options import OpenOptions, Ranges, options_of
-from graphwire.api.weights import AS_SAVED, IN_FILE, Default, SaveWeights
+from graphwire.api.options import OpenOptions, Ranges, check_strip, options_of
+from graphwire.api.weights import (
+    AS_SAVED,
+    IN_FILE,
+    Default,
+    SaveWeights,
+    check_target_weights,
+    located_weights,
+)
 from graphwire.errors import (
     UNRECOGNIZED,
     EncodeError,
@@ -31,24 +31,21 @@ from graphwire.errors import (
     RemoteError,
     problems_of,
 )
-from graphwire.evolve import opsets
-from graphwire.evolve import targets as evolve_targets
-from graphwire.evolve.documents import Version
+from graphwire.evolve.targets import target_named
 from graphwire.hooks import PluginInfo, Registry, default_registry, registry_or_installed
-from graphwire.lazy import later
-from graphwire.schema import Program
-from graphwire.wire import Payloads, package
-from graphwire.wire.archive import Readable, file_name
+from graphwire.schema import Program, Version
+from graphwire.wire.archive.source import Readable, file_name
+from graphwire.wire.layouts import OWN_LAYOUT
+from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from graphwire.api import opsets as opset_upgrades
-    from graphwire.api import targets as target_documents
-    from graphwire.api.weights import WeightInfo
-else:
-    opset_upgrades, target_documents = later("graphwire.api.opsets"), later("graphwire.api.targets")
+    from graphwire.analysis.summary import Inspection
+    from graphwire.api.saved_weights import WeightInfo
+    from graphwire.evolve.planner import Plan
+    from graphwire.wire.package_writer import Document
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | UniversalPath | BinaryIO"
 """The destination of a written file: a path, a URL, or a binary file object."""
@@ -94,19 +91,23 @@ def convert(
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         GraphwireError: as `open`, `Archive.program_of` and `save`.
     """
-    target_documents.check_ranges(ranges, target)
+    from graphwire.api.targets import check_ranges, program_after_plan, warn_of_dropped
+
+    check_ranges(ranges, target)
     dst = located(dst, options.get("storage_options"))
-    weights = weight_places.located_weights(weights, options.get("storage_options"))
+    weights = located_weights(weights, options.get("storage_options"))
     left_out = check_strip(strip)
     if format is not None:
         registry_or_installed(options.get("registry")).wire_format(format)
     with open(src, **options) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:
+            from graphwire.evolve.planner import plan_for
+
             for name, program in programs.items():
                 with archive.boundary(name):
-                    plan = opsets.plan_for(program, archive.registry, wanted=opset_version)
-                    programs[name] = opset_upgrades.program_after_plan(program, plan, archive.registry)
+                    plan = plan_for(program, archive.registry, wanted=opset_version)
+                    programs[name] = program_after_plan(program, plan, archive.registry)
         default = format if target is None else format or "json"
         formats = {name: default or archive.format_of(name) for name in programs}
         if weights is AS_SAVED and (target is not None or archive.weights.is_given):
@@ -123,7 +124,7 @@ def convert(
             left_out=left_out,
             dry_run=dry_run,
         )
-    target_documents.warn_of_dropped(written.dropped)
+    warn_of_dropped(written.dropped)
     if report is not None:
         report(written)
 
@@ -137,7 +138,7 @@ def upgrade(
     format: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     **options: Unpack[OpenOptions],
-) -> dict[str, opsets.Plan]:
+) -> dict[str, Plan]:
     """Write a file again with its operators at the installed versions, without torch.
 
     Args:
@@ -155,22 +156,22 @@ def upgrade(
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         GraphwireError: as `open`, `Archive.program_of` and `save`.
     """
+    from graphwire.api.targets import program_after_plan, warn_of_dropped
+
     dst = located(dst, options.get("storage_options"))
     with open(src, **options) as archive:
         plans = _plans(archive, opset_version)
         programs = {}
         for name, plan in plans.items():
             with archive.boundary(name):
-                programs[name] = opset_upgrades.program_after_plan(
-                    archive.program_of(name), plan, archive.registry
-                )
+                programs[name] = program_after_plan(archive.program_of(name), plan, archive.registry)
         kept = {name: archive.format_of(name) for name in programs}
         formats = {name: format or kept[name] for name in programs}
         planned = any(plan.steps for plan in plans.values()) or formats != kept
         if not planned and _is_same_file(located(src, options.get("storage_options")), dst):
             return plans
         written = _rewrite(archive, programs, dst, formats)
-    target_documents.warn_of_dropped(written.dropped)
+    warn_of_dropped(written.dropped)
     return plans
 
 
@@ -184,7 +185,7 @@ def _is_same_file(src: Any, dst: Any) -> bool:
 @options_of(open)
 def plan_upgrade(
     src: Readable, *, opset_version: Mapping[str, int] | None = None, **options: Unpack[OpenOptions]
-) -> dict[str, opsets.Plan]:
+) -> dict[str, Plan]:
     """Return the plan that `upgrade` would apply to each program, by name, without writing anything.
 
     A plan lists the steps, the nodes that each step changes, and the nodes that cannot be upgraded.
@@ -196,13 +197,16 @@ def plan_upgrade(
         return _plans(archive, opset_version)
 
 
-def _plans(archive: Archive, wanted: Mapping[str, int] | None) -> dict[str, opsets.Plan]:
+def _plans(archive: Archive, wanted: Mapping[str, int] | None) -> dict[str, Plan]:
+    from graphwire.evolve.planner import plan_for
+    from graphwire.evolve.requirements import check_plugins
+
     plans = {}
     for name in archive.methods:
         program = archive.program_of(name)
         with archive.boundary(name):
-            opsets.check_plugins(program, archive.registry)
-            plans[name] = opsets.plan_for(program, archive.registry, wanted=wanted)
+            check_plugins(program, archive.registry)
+            plans[name] = plan_for(program, archive.registry, wanted=wanted)
     return plans
 
 
@@ -223,26 +227,27 @@ def _rewrite(
 
     Checksums are verified first: the written payloads get new checksums, which would hide damage.
     """
-    weight_places.check_target_weights(target, weights)
+    from graphwire.api.saved_weights import references_for, requires_external, without_external
+    from graphwire.api.targets import documents_for_target, without
+
+    check_target_weights(target, weights)
     archive.check_payloads(outside=weights is not AS_SAVED)
-    documents: dict[str, package.Document] = {}
-    layout, found, dropped = package.OWN_LAYOUT, [], []
+    documents: dict[str, Document] = {}
+    layout, found, dropped = OWN_LAYOUT, [], []
     held = {
-        name: target_documents.without(
-            weight_places.without_external(each), archive.payloads_of(name), left_out
-        )
+        name: without(without_external(each), archive.payloads_of(name), left_out)
         for name, each in programs.items()
     }
     references = archive.weights.references_from(dst) if weights is AS_SAVED else None
     if references is not None or not isinstance(weights, Default):
-        held = weight_places.requires_external(held)
+        held = requires_external(held)
     for name, (program, payloads) in held.items():
         with archive.boundary(name):
             payloads.check_ties()
             if archive.is_bare:  # A missing file beside the document would lose its weights.
                 payloads.check_read(program)
             encoded = {name: (program, payloads)}
-            made, layout, report = target_documents.documents_for_target(
+            made, layout, report = documents_for_target(
                 encoded, formats[name], target, archive.registry, ranges
             )
         documents |= made
@@ -251,12 +256,14 @@ def _rewrite(
     kept = () if "extra_files" in left_out else archive.extra_files
     extra_files = {path: archive.read_extra(path) for path in kept}
     unpacked: list[tuple[str, str]] = []
-    written = WriteReport("" if target is None else evolve_targets.target_named(target).name, found, dropped)
+    written = WriteReport("" if target is None else target_named(target).name, found, dropped)
     if dry_run:
         return written
     if references is None:
-        references = weight_places.references_for(held, dst, weights, archive.registry)
-    package.save_package(
+        references = references_for(held, dst, weights, archive.registry)
+    from graphwire.wire.package_writer import save_package
+
+    save_package(
         dst,
         documents,
         extra_files,
@@ -292,6 +299,7 @@ def inspect(
 
 
 def _inspect_program(source: Program | ExportedProgram, registry: Registry) -> Inspection:
+    from graphwire.analysis.summary import Inspection, MethodInspection, summarize
     from graphwire.api.programs import DEFAULT_METHOD, to_schema
 
     program, payloads = source, None
@@ -368,14 +376,16 @@ def weights(
         GraphwireError: as `open` and `Archive.program_of`.
     """
     with open(file, **options) as archive:
+        from graphwire.api.saved_weights import export_weights, list_weights
+
         name = archive.method(method)
         archive.program_of(name)
         payloads = archive.payloads_of(name)
-        listed = weight_places.list_weights(payloads, archive.weights.references, archive.weights.divided)
+        listed = list_weights(payloads, archive.weights.references, archive.weights.divided)
         if export is not None:
             archive.check_weights(name)
             place = located(export, options.get("storage_options"))
-            if lost := weight_places.export_weights(payloads, place, archive.registry):
+            if lost := export_weights(payloads, place, archive.registry):
                 raise EncodeError(
                     f"{file_name(place)!r:.200} has no {', '.join(lost[:8])}{' and others' if len(lost) > 8 else ''}",
                     remedy="The store cannot hold their element types, strides or views; take them from the program",

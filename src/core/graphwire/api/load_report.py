@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from graphwire.analysis.inspection import LoadReport, Omission, StepReport
+from graphwire.analysis.load_report import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents import Version, release_of, releases_with
-from graphwire.evolve.opsets import Plan, plan_for, walk_nodes
+from graphwire.evolve.plain_values import walk_nodes
+from graphwire.evolve.planner import Plan, plan_for
+from graphwire.evolve.step import release_of, releases_with
 from graphwire.evolve.targets import first_reader_of
 from graphwire.hooks import Registry
-from graphwire.schema import SCHEMA_VERSION, Program
-from graphwire.wire import Payloads
+from graphwire.schema import SCHEMA_VERSION, Program, Version
+from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
-    from graphwire.evolve.documents import AppliedStep
+    from graphwire.evolve.step import AppliedStep
 
 
 class Origin(msgspec.Struct, frozen=True):

@@ -11,15 +11,199 @@ import os
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from graphwire.analysis.inspection import LoadReport, Strippable, WriteReport
-from graphwire.api.argument_checks import StorageOptions
+from graphwire.analysis.load_report import LoadReport, WriteReport
+from graphwire.analysis.stripping import STRIPPABLE, Strippable
 from graphwire.api.weights import LoadWeights, SaveWeights
-from graphwire.evolve.opsets import UnknownOps
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
 from graphwire.hooks import Registry
-from graphwire.wire import Limits
+from graphwire.schema import Program
+from graphwire.wire.archive.source import type_text
+from graphwire.wire.limits import Limits
 
 if TYPE_CHECKING:
     import torch
+    from torch.export import ExportedProgram
+
+    from graphwire.evolve.planner import UnknownOps
+
+# -------------------------------------------------------- checks of arguments that callers pass to the public functions
+
+
+StorageOptions: TypeAlias = "Mapping[str, Any] | None"
+"""The options of the file system of a URL."""
+
+
+def check_storage_options(options: Any) -> None:
+    """Check that a value is a mapping of options.
+
+    Raises:
+        DecodeError: it is not.
+    """
+    if options is not None:
+        remedy = 'Such as storage_options={"anon": True}'
+        check_kind("storage_options", options, Mapping, DecodeError, remedy)
+
+
+def check_choice(
+    option: str, value: Any, choices: tuple[str | None, ...], error: type[GraphwireError] = DecodeError
+) -> None:
+    """Check that the value of an option is one of its choices.
+
+    Raises:
+        GraphwireError: of the class `error`; it is not.
+    """
+    if value not in choices:
+        raise error(f"{option}={value!r:.80} is not one of {', '.join(map(repr, choices))}").about(option)
+
+
+def check_strip(kinds: Any) -> frozenset[Strippable]:
+    """Return what the option `strip` of `save` and `convert` leaves out.
+
+    Raises:
+        EncodeError: it names something else.
+    """
+    if isinstance(kinds, bool):
+        return frozenset(STRIPPABLE if kinds else ())
+    remedy = f"Such as strip=True, or strip={list(STRIPPABLE[:2])!r}"
+    if isinstance(kinds, str):
+        raise EncodeError("strip= takes True, False or a list of names, not text", remedy=remedy)
+    check_kind("strip", kinds, Collection, EncodeError, remedy)
+    for kind in kinds:
+        check_choice("strip", kind, STRIPPABLE, EncodeError)
+    return frozenset(kinds)
+
+
+def check_kind(option: str, value: Any, kind: type, error: type[GraphwireError], remedy: str) -> None:
+    """Check that the value of an option is an instance of a class.
+
+    Raises:
+        GraphwireError: of the class `error`; it is not.
+    """
+    if not isinstance(value, kind):
+        raise error(f"{option}= takes {kind.__name__}, not {type_text(value)}", remedy=remedy)
+
+
+def check_limits(limits: Any) -> None:
+    """Check that a value is a `Limits`.
+
+    Raises:
+        DecodeError: it is not.
+    """
+    remedy = "graphwire.Limits(program_bytes=…) changes single limits"
+    check_kind("limits", limits, Limits, DecodeError, remedy)
+
+
+def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:
+    """Return the programs to save, by name.
+
+    Args:
+        program: one program, or a mapping of names to programs.
+        name: the name of a single program.
+
+    Raises:
+        EncodeError: the mapping is empty, a value is not an exported program, or a name is not a string.
+    """
+    from graphwire.bridge.program import check_is_exported_program
+
+    if not isinstance(program, Mapping):
+        check_is_exported_program(program)
+        return {name: program}
+    if not program:
+        raise EncodeError("there is no program to save")
+    for key, each in program.items():
+        if not isinstance(key, str):
+            raise EncodeError(f"the name of a program is a string, not {key!r:.80}")
+        check_is_exported_program(each, f"program {key!r:.80}")
+    return dict(program)
+
+
+def bytes_of_extra_files(files: Mapping[str, bytes | str] | None) -> dict[str, bytes]:
+    """Return the bytes of the extra files to write; text is encoded as UTF-8.
+
+    Raises:
+        EncodeError: the value is not a mapping, or a file is neither bytes nor text.
+    """
+    if files is not None:
+        remedy = 'Such as extra_files={"notes.txt": "text"}'
+        check_kind("extra_files", files, Mapping, EncodeError, remedy)
+    return {path: _bytes_of(path, data) for path, data in (files or {}).items()}
+
+
+def _bytes_of(path: str, data: Any) -> bytes:
+    place = f"extra_files[{path!r:.80}]"
+    if isinstance(data, str):
+        try:
+            return data.encode()
+        except UnicodeEncodeError as error:
+            remedy = "Pass bytes"
+            raise EncodeError(
+                f"an extra file is a text that UTF-8 cannot encode: {error.reason}",
+                place=place,
+                remedy=remedy,
+            ) from None
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        remedy = "Read a file in binary mode"
+        raise EncodeError(
+            f"an extra file is bytes or text, not {type(data).__name__}", place=place, remedy=remedy
+        )
+    return data  # type: ignore[return-value]
+
+
+def check_extra_files_dict(files: Any) -> None:
+    """Check that a value can be filled with extra files.
+
+    Raises:
+        DecodeError: it is not a mutable mapping.
+    """
+    if files is not None:
+        remedy = "Such as found = {}; load(…, extra_files=found)"
+        check_kind("extra_files", files, MutableMapping, DecodeError, remedy)
+
+
+def fill_extra_files(given: MutableMapping[str, Any], files: Mapping[str, bytes]) -> None:
+    """Fill a caller's dict with extra files: as text, or as bytes if a file is not UTF-8 or its present value is bytes."""
+    for path, data in files.items():
+        try:
+            given[path] = data if isinstance(given.get(path), (bytes, bytearray)) else data.decode()
+        except UnicodeDecodeError:
+            given[path] = data
+
+
+def group_names(groups: Any) -> dict[str, str]:
+    """Return the names of the process groups to use, by the names in the program.
+
+    Raises:
+        DecodeError: the value is not a mapping of names to names or process groups.
+    """
+    remedy = 'Such as groups={"0": mesh.get_group("tp")}'
+    if groups is not None:
+        check_kind("groups", groups, Mapping, DecodeError, remedy)
+    names = {}
+    for key, group in (groups or {}).items():
+        name = group if isinstance(group, str) else getattr(group, "group_name", None)
+        if not isinstance(key, str) or not isinstance(name, str):
+            wrong = key if not isinstance(key, str) else group
+            raise DecodeError(
+                f"groups= maps names to process groups or their names; {type_text(wrong)} is neither",
+                place=f"groups[{key!r:.80}]",
+                remedy=remedy,
+            )
+        names[key] = name
+    return names
+
+
+def check_records(program: Any) -> None:
+    """Check that a value is a program of schema records.
+
+    Raises:
+        SchemaError: it is not.
+    """
+    if not isinstance(program, Program):
+        raise SchemaError(
+            f"{type_text(program)} is not a program of schema records",
+            remedy="graphwire.to_schema converts an exported program to records; graphwire.open reads them from a file",
+        )
+
 
 Containers: TypeAlias = Literal["named", "plain"]
 Ranges: TypeAlias = Literal["exact", "narrowed"]

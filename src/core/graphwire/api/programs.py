@@ -7,14 +7,18 @@ from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
-from graphwire.analysis.inspection import (
-    LoadReport,
-    Strippable,
-    WriteReport,
-    with_group_names,
-)
-from graphwire.analysis.validation import check_saved_program, check_valid
-from graphwire.api.argument_checks import (
+from graphwire.analysis.load_report import LoadReport, WriteReport, with_group_names
+from graphwire.analysis.stripping import Strippable
+from graphwire.analysis.validation.program_rules import check_saved_program, check_valid
+from graphwire.api.attached_weights import chosen_checkpoint, records_in_store
+from graphwire.api.error_boundary import Boundary, reading, writing
+from graphwire.api.loading import load_with
+from graphwire.api.options import (
+    Containers,
+    Groups,
+    LoadOptions,
+    Ranges,
+    SaveOptions,
     StorageOptions,
     bytes_of_extra_files,
     check_choice,
@@ -23,13 +27,18 @@ from graphwire.api.argument_checks import (
     check_storage_options,
     check_strip,
     group_names,
+    options_of,
     programs_by_name,
 )
-from graphwire.api.error_boundary import Boundary, reading, writing
-from graphwire.api.loading import load_with
-from graphwire.api.opsets import at_installed_opsets, program_after_plan
-from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, options_of
-from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped, without
+from graphwire.api.saved_weights import references_for, requires_external
+from graphwire.api.targets import (
+    at_installed_opsets,
+    check_ranges,
+    documents_for_target,
+    program_after_plan,
+    warn_of_dropped,
+    without,
+)
 from graphwire.api.weights import (
     AS_SAVED,
     IN_FILE,
@@ -41,33 +50,28 @@ from graphwire.api.weights import (
     WeightChoice,
     check_target_weights,
     check_weights_choice,
-    chosen_checkpoint,
     located_weights,
-    records_in_store,
-    references_for,
-    requires_external,
 )
-from graphwire.errors import (
-    ArchiveError,
-    DecodeError,
-    EncodeError,
-)
-from graphwire.evolve.opsets import UnknownOps, plan_for
+from graphwire.errors import ArchiveError, DecodeError, EncodeError
+from graphwire.evolve.planner import UnknownOps, plan_for
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.process import paused_gc
 from graphwire.schema import Program
-from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
-from graphwire.wire.archive import PieceBuffer, Readable
-from graphwire.wire.package import begin_digests, save_package
+from graphwire.wire.archive.atomic_file import PieceBuffer
+from graphwire.wire.archive.source import Readable
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.package_writer import begin_digests, save_package
+from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import located
-from graphwire.wire.weights import ExternalRecord, OpenedStores, WeightRecord, find_store
+from graphwire.wire.weights.external_record import ExternalRecord
+from graphwire.wire.weights.matching import WeightRecord
+from graphwire.wire.weights.opened_stores import OpenedStores, find_store
 
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
     from graphwire.api.files import PathOrFile
-
 
 DEFAULT_METHOD = "model"
 """The name of the program in a file that has only one."""
@@ -308,12 +312,8 @@ def bind(
         WeightsError: weights are missing, or have other shapes or types; the error lists all of them. Nothing is changed.
         ArchiveError: no store recognizes the path.
     """
-    from graphwire.bridge.program import (
-        bind_weights,
-        check_are_tensors,
-        check_is_exported_program,
-        tensors_from_store,
-    )
+    from graphwire.bridge.binding import bind_weights, check_are_tensors, tensors_from_store
+    from graphwire.bridge.program import check_is_exported_program
 
     check_is_exported_program(program)
     weights = located_weights(weights, storage_options)
@@ -395,8 +395,9 @@ def from_schema(
         MissingPluginError, OpsetError: as `load`.
         DecodeError: this installation lacks something that the program needs.
     """
-    from graphwire.bridge.program import check_process_groups, decode_program
-    from graphwire.bridge.tensors import target_device
+    from graphwire.bridge.binding import check_process_groups
+    from graphwire.bridge.program import decode_program
+    from graphwire.bridge.tensors.tensor_metas import target_device
 
     registry = registry_or_installed(registry)
     names = group_names(groups)

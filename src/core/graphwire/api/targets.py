@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.analysis.inspection import NarrowedRange, Omission, Strippable, WriteReport, stripped
-from graphwire.api.argument_checks import check_choice
+from graphwire.analysis.load_report import NarrowedRange, Omission, WriteReport
+from graphwire.analysis.stripping import Strippable, stripped
+from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.documents import document_for
-from graphwire.api.options import Ranges
-from graphwire.errors import EncodeError, GraphwireWarning
-from graphwire.evolve.documents import narrow_ranges
+from graphwire.api.error_boundary import LOG
+from graphwire.api.options import Ranges, check_choice
+from graphwire.errors import EncodeError, GraphwireWarning, OpsetError, Problem, ValidationError
+from graphwire.evolve.step import AppliedStep
 from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_named, with_trace_texts
 from graphwire.hooks import PROJECT, Registry, WireFormat
 from graphwire.schema import PluginRequirement, Program
 from graphwire.schema.trees import OMITTED
-from graphwire.wire import Payloads
-from graphwire.wire.package import BARE_DOCUMENT, OWN_LAYOUT, Document, write_program
+from graphwire.wire.document import write_program
+from graphwire.wire.layouts import BARE_DOCUMENT, OWN_LAYOUT
+from graphwire.wire.package_writer import Document
+from graphwire.wire.payloads import Payloads
+
+if TYPE_CHECKING:
+    from graphwire.bridge.context import OpaqueOrigin
+    from graphwire.evolve.planner import Plan, UnknownOps
 
 
 class TargetDocuments(NamedTuple):
@@ -28,7 +36,7 @@ class TargetDocuments(NamedTuple):
 
     documents: dict[str, Document]
     layout: str
-    """The archive layout, a key of `wire.package.layouts.LAYOUTS`; or `BARE_DOCUMENT`."""
+    """The archive layout, a key of `wire.layouts.LAYOUTS`; or `BARE_DOCUMENT`."""
     report: WriteReport
 
 
@@ -112,6 +120,8 @@ def check_ranges(ranges: str, target: str | None) -> None:
 
 
 def _narrowed(name: str, program: Program, reader: Target, found: list[NarrowedRange]) -> Program:
+    from graphwire.evolve.expressions import narrow_ranges
+
     program, ranges = narrow_ranges(program, reader.version)
     found += [NarrowedRange(name, *each) for each in ranges]
     return program
@@ -152,3 +162,94 @@ def without(program: Program, payloads: Payloads, kinds: Collection[Strippable])
         return program, payloads
     held = payloads.without_examples() if "example_inputs" in kinds else payloads
     return stripped(program, kinds), held
+
+
+# ------------------------------- apply opset upgrades to validated programs: to the installed versions, or along a plan
+
+
+class ProgramAtInstalledOpsets(NamedTuple):
+    """A validated program at the installed opsets."""
+
+    program: Program
+    origin: OpaqueOrigin | None
+    """The versions and requirements to keep for opaque operators; None if no operator is opaque."""
+    rewritten: list[AppliedStep]
+    """The operators that were rewritten to the form of the installed torch."""
+    propagates: frozenset[str]
+    """The operators whose result metadata `load` computes with fake kernels: marked by upgraders of this load or, in the
+    file, declared by installed upgraders."""
+
+
+def at_installed_opsets(
+    program: Program, registry: Registry, unknown_ops: UnknownOps
+) -> ProgramAtInstalledOpsets:
+    """Bring a validated program to the installed opsets, and its operators to the form of the installed torch."""
+    from graphwire.bridge.attribute_types import signature_mismatches
+    from graphwire.bridge.context import OpaqueOrigin
+    from graphwire.bridge.torch_compat.private import parameters_of
+    from graphwire.evolve.operator_forms import forms_of_parameters, with_forms
+    from graphwire.evolve.planner import plan_for
+    from graphwire.evolve.requirements import (
+        check_plugins,
+        check_stored_marks,
+        kept_requirements,
+        marked_operators,
+    )
+
+    check_plugins(program, registry, operators=unknown_ops == "error")
+    check_stored_marks(program, registry)
+    plan = plan_for(program, registry, unknown=unknown_ops)
+    origin = None
+    if unknown_ops == "opaque":
+        kept = kept_requirements(program, registry, plan.opaque)
+        versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
+        origin = OpaqueOrigin(versions, kept, own_forms="calls" in program.requires)
+    rewritten: list[AppliedStep] = []
+    changed = _applied(program, plan, registry)
+    formed = with_forms(changed, lambda: forms_of_parameters(parameters_of), rewritten)
+    if changed is not program and (problems := signature_mismatches(program, formed, registry)):
+        raise _invalid(plan, problems)
+    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked_operators(formed))
+
+
+def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Program:
+    """Apply a plan to a program that will be stored, and validate the result.
+
+    Raises:
+        OpsetError: an upgrader rejects a node, makes an invalid program, or leaves result metadata to be computed for an
+            operator that it does not declare.
+    """
+    changed = _applied(program, plan, registry)
+    if changed is not program:
+        from graphwire.evolve.requirements import check_stored_marks
+
+        check_stored_marks(changed, registry)
+    return changed
+
+
+def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
+    """Apply a plan and validate the result: programs of upgraders are as untrusted as those of files."""
+    from graphwire.evolve.planner import apply
+
+    changed = apply(program, plan)
+    if changed is program:
+        return program
+    for step in plan.steps:
+        LOG.info("upgraded opset %s, %d nodes", step, len(step.nodes))
+    from graphwire.evolve.requirements import with_requirements
+
+    changed = with_requirements(changed, registry)
+    try:
+        check_valid(changed)
+    except ValidationError as error:
+        raise _invalid(plan, error.problems) from None
+    return changed
+
+
+def _invalid(plan: Plan, problems: Sequence[Problem]) -> OpsetError:
+    names = ", ".join(str(step) for step in plan.steps if step.nodes)
+    return OpsetError(
+        f"upgraders made a program that is not valid ({names})",
+        problems=problems,
+        remedy="Report it to the authors of the plugins that provide them",
+    )

@@ -3,6 +3,8 @@
 Importing it rejects torch releases that graphwire does not support.
 """
 
+from __future__ import annotations
+
 import re
 import warnings
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from graphwire import schema
-from graphwire.bridge import torch_compat
+from graphwire.bridge.torch_compat.fake_tensors import FakeTensors
 from graphwire.hooks import NodeCodec, OpHandler, Registry
 from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
-from graphwire.schema.texts import ProcessNumbers
+from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of
 
 if TYPE_CHECKING:
     import sympy
+
+    from graphwire.bridge.torch_compat.symbolic import ShapeEnv
 
 GRAPH_CONSTANT = "graph::"
 """The prefix of payload names for tensors and objects that nodes use without a graph input."""
@@ -163,7 +165,7 @@ class DecodeContext:
     """State that the steps of one load share."""
 
     registry: Registry
-    fakes: torch_compat.FakeTensors
+    fakes: FakeTensors
     constants: dict[str, Any]
     """The graph's own tensors and objects, and those of the program, by payload name."""
     place_device: Callable[[torch.device], torch.device]
@@ -207,6 +209,6 @@ class DecodeContext:
     """By the id of the record. Equal tensors mostly share a record."""
 
     @property
-    def shape_env(self) -> torch_compat.ShapeEnv:
+    def shape_env(self) -> ShapeEnv:
         """The environment of the program's symbols. The first use makes it, which takes long: see `DecodedMode`."""
         return self.fakes.mode.shape_env

@@ -5,6 +5,391 @@ The command `graphwire` inspects, converts, compares and verifies files, and lis
 Exit codes: 0 all is good; 1 problems or differences found; 2 it could not be done; 130 interrupted.
 """
 
-from graphwire.cli.commands import main
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn, TextIO
+
+from graphwire.cli.terminal import Output, columns, failure_tree
+
+# -------------------------------------------------------------- the command `graphwire`: its subcommands and exit codes
+# This module only parses arguments and reports errors. A command's module is imported when the command runs, or its help is
+# shown; `graphwire.api` does the work.
+
+
+OK, FAILED, INTERRUPTED, BROKEN_PIPE = 0, 2, 130, 141
+"""Exit codes. A command that finds a problem or difference returns 1; docs/command-line.md has a table of all commands. The last
+two are the codes of a shell for SIGINT and SIGPIPE."""
+
+_CODES = (
+    "Exit codes: 0 all is good; 1 problems or differences found; 2 it could not be done: a file cannot be read, or the arguments"
+    " are wrong."
+)
+
+
+_LIKENESS = 0.7
+"""How alike a mistyped word and a suggestion are at least, from 0 to 1."""
+
+
+class _Command(NamedTuple):
+    """A subcommand."""
+
+    help: str
+    add: Callable[[], Callable[[argparse.ArgumentParser], None]]
+    """Imports the command's module, and returns the function that adds its arguments."""
+
+
+def _inspect() -> Any:
+    from graphwire.cli.inspect_file import add_inspect
+
+    return add_inspect
+
+
+def _convert() -> Any:
+    from graphwire.cli.convert import add_convert
+
+    return add_convert
+
+
+def _verify() -> Any:
+    from graphwire.cli.verify import add_verify
+
+    return add_verify
+
+
+def _view() -> Any:
+    from graphwire.cli.view import add_view
+
+    return add_view
+
+
+def _diff() -> Any:
+    from graphwire.cli.compare import add_diff
+
+    return add_diff
+
+
+def _hash() -> Any:
+    from graphwire.cli.hash_file import add_hash
+
+    return add_hash
+
+
+def _targets() -> Any:
+    from graphwire.cli.targets import add_targets
+
+    return add_targets
+
+
+def _upgrade() -> Any:
+    from graphwire.cli.upgrade import add_upgrade
+
+    return add_upgrade
+
+
+def _strip() -> Any:
+    from graphwire.cli.strip import add_strip
+
+    return add_strip
+
+
+def _weights() -> Any:
+    from graphwire.cli.weights import add_weights
+
+    return add_weights
+
+
+def _blobs() -> Any:
+    from graphwire.cli.blobs import add_blobs
+
+    return add_blobs
+
+
+def _plugins() -> Any:
+    from graphwire.cli.plugins import add_plugins
+
+    return add_plugins
+
+
+def _check_plugin() -> Any:
+    from graphwire.cli.check_plugin import add_check_plugin
+
+    return add_check_plugin
+
+
+def _doctor() -> Any:
+    from graphwire.cli.plugins import add_doctor
+
+    return add_doctor
+
+
+def _completion() -> Any:
+    from graphwire.cli.terminal import add_completion
+
+    return add_completion
+
+
+def _new_plugin() -> Any:
+    from graphwire.cli.new_plugin import add_new_plugin
+
+    return add_new_plugin
+
+
+def _schema() -> Any:
+    from graphwire.cli.schema import add_schema
+
+    return add_schema
+
+
+def _neutral() -> Any:
+    from graphwire.cli.conformance import add_neutral
+
+    return add_neutral
+
+
+def _conformance() -> Any:
+    from graphwire.cli.conformance import add_conformance
+
+    return add_conformance
+
+
+COMMANDS = {
+    "inspect": _Command("show the programs, weights and origin of files", _inspect),
+    "verify": _Command("list all problems of files", _verify),
+    "view": _Command("show a program, or the difference of two, in the browser", _view),
+    "diff": _Command("list the differences of two files", _diff),
+    "hash": _Command("print a hash of what each program computes, or compare with a list", _hash),
+    "targets": _Command("list the torch releases that files can be written for", _targets),
+    "convert": _Command("write files again in another wire format or for an older torch", _convert),
+    "upgrade": _Command("write files again with their operators at the installed versions", _upgrade),
+    "strip": _Command("write files without stack traces, example inputs and the like", _strip),
+    "weights": _Command("list the weights of a program and where they are", _weights),
+    "blobs": _Command("verify a folder of blobs, or remove those that no program uses", _blobs),
+    "plugins": _Command("list the installed plugins", _plugins),
+    "new-plugin": _Command("create a plugin from a template", _new_plugin),
+    "check-plugin": _Command("run the contract suites on an installed plugin", _check_plugin),
+    "doctor": _Command("show versions and what does not work, for a bug report", _doctor),
+    "completion": _Command("print what completes commands in bash, zsh or fish", _completion),
+    "schema": _Command("print the schema of the format, for programs in other languages", _schema),
+    "neutral": _Command("print what a reader finds in a file, as neutral JSON", _neutral),
+    "conformance": _Command("run a reader in any language over the conformance suite", _conformance),
+}
+"""The subcommands of graphwire itself, in the order in which the help lists them. Plugins have others (hook
+`graphwire_commands`), which follow."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the arguments after the program's name; None for those of the process.
+
+    Returns:
+        The exit code.
+    """
+    _open_closed_streams()
+    words = list(sys.argv[1:] if argv is None else argv)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(100_000, *thresholds[1:])  # importing and reading make many objects and little garbage
+    try:
+        return _main(words)
+    finally:
+        if argv is None and _chosen(words) in COMMANDS:
+            # The process ends, and Python would look twice at every object in it, a tenth of the time of a small command. A
+            # plugin's command may use libraries that wait for this, or tell what is left.
+            gc.freeze()
+        gc.set_threshold(*thresholds)
+
+
+def _main(words: list[str]) -> int:
+    if "_ARGCOMPLETE" in os.environ:
+        from graphwire.cli.terminal import complete
+
+        complete(_parser)
+    chosen = _chosen(words)
+    try:
+        parser = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen])
+        for each in filter(None, (parser, parser.command)):
+            each.words = words
+        arguments = parser.parse_args(words)
+    except SystemExit as ended:  # argparse has printed its help or an error.
+        return ended.code if isinstance(ended.code, int) else FAILED
+    output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _warning_printer(output)
+            # torch tells so wherever NumPy is absent, which no command needs.
+            warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
+            _load_plugins()
+            code: int = arguments.run(arguments, output)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        _close_quietly()
+        return BROKEN_PIPE
+    except KeyboardInterrupt as error:
+        output.failure(error)
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback unless asked for
+        output.failure(error)
+        if getattr(arguments, "json", False):
+            output.json({"error": failure_tree(error)}, problem=True, indent=None)
+        return FAILED
+
+
+def _chosen(words: Sequence[str]) -> str | None:
+    """Return the word that names the command: the first that is neither an option nor an option's value."""
+    for before, word in zip(["", *words], words, strict=False):
+        if not word.startswith("-") and before != "--color":
+            return word
+    return None
+
+
+def _load_plugins() -> None:
+    """Load the plugins with stdout redirected, so that their prints do not mix with the command's output."""
+    from graphwire.hooks import default_registry
+
+    with contextlib.redirect_stdout(sys.stderr):
+        default_registry()
+
+
+class _Help(argparse.HelpFormatter):
+    """Formats help in the width of the terminal. argparse makes one for each option, and imports `shutil` to know the width."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"width": columns() - 2, **options})
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest what a mistyped command or option may mean."""
+
+    words: Sequence[str] = ()
+    """The words of the command line."""
+    command: _Parser | None = None
+    """The parser of the command that runs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": _Help, **options})
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage, the error and a suggestion, and exit with 2."""
+        import difflib
+
+        if self.command is not None:  # its usage helps more than that of all commands
+            self.command.error(message)
+        wrong, known = "", list[str]()
+        files = [word for word in self.words if word.startswith("-") and os.path.lexists(word)]
+        if files:
+            message = f"{message}. For the file of that name, write ./{files[0]}"
+        elif message.startswith("unrecognized arguments: "):
+            wrong = message.partition(": ")[2].split()[0].partition("=")[0]
+            known = [*self._option_string_actions]
+        elif "invalid choice: " in message:
+            wrong = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
+            choices = message.partition("(choose from ")[2].rstrip(")").split(",")
+            known = ["--help", "--version", *(choice.strip(" '") for choice in choices)]
+        found = difflib.get_close_matches(wrong, known, n=1, cutoff=_LIKENESS)
+        super().error(
+            f"{message.partition(' (choose from')[0]}; did you mean {found[0]!r}?" if found else message
+        )
+
+
+def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = False) -> _Parser:
+    """Return the parser.
+
+    Args:
+        chosen: the command to run, whose arguments are added; None for none.
+        plugins: whether to look for a command that graphwire does not know, and for help, among those of plugins.
+        only: whether the chosen command alone is enough, as where it is the first word.
+    """
+    parser = _Parser(
+        prog="graphwire",
+        description="Inspect, convert, compare and verify files of exported PyTorch programs. Nothing in a file is executed.",
+        epilog=_CODES,
+    )
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    if not only and plugins:
+        from graphwire.cli.options import add_options
+
+        add_options(parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    if only and chosen in COMMANDS:
+        known = {chosen: COMMANDS[chosen]}
+    else:
+        known = COMMANDS if chosen in COMMANDS or not plugins else {**COMMANDS, **_commands_of_plugins()}
+    for name, command in known.items():
+        each = commands.add_parser(name, help=command.help, epilog=_CODES)
+        if chosen == name:
+            from graphwire.cli.options import add_options
+
+            add_options(each, inherited=not only and plugins)
+            command.add()(each)
+            parser.command = each
+    return parser
+
+
+def _commands_of_plugins() -> dict[str, _Command]:
+    """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
+    _load_plugins()
+    from graphwire.hooks import default_registry
+
+    def adding(command: Any) -> Callable[[], Callable[[argparse.ArgumentParser], None]]:
+        return lambda: command.add
+
+    return {
+        name: _Command(each.help.replace("%", "%%"), adding(each))
+        for name, each in sorted(default_registry().commands.items())
+    }
+
+
+class _Version(argparse.Action):
+    """Print the version; the lookup reads installed metadata, so it happens only on request."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from graphwire.version import __version__
+
+        Output().line(f"graphwire {__version__}")
+        parser.exit()
+
+
+def _warning_printer(output: Output) -> Callable[..., None]:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        output.warning(str(message))
+
+    return show
+
+
+def _open_closed_streams() -> None:
+    """Connect standard streams that the caller closed to the null device, so that no file gets their numbers."""
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, flags)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8"))
+
+
+def _close_quietly() -> None:
+    """Prevent a second failure when the interpreter flushes a closed pipe at exit."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
 
 __all__ = ["main"]

@@ -1,1 +1,1 @@
-"""Converts programs between versions: schema steps, operator forms, targets. Torch-free: everything works on plain trees."""
+"""How are programs converted between versions of schemas, operators and torch? On trees and records, without torch."""

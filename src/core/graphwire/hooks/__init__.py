@@ -15,79 +15,49 @@ A plugin is a module with functions that are marked `@hookimpl`. Each returns a 
 help(graphwire.hooks.WireFormat) has the members of a provider.
 """
 
-from typing import TYPE_CHECKING
-
-from graphwire.lazy import door
-
-if TYPE_CHECKING:
-    from graphwire.hooks.commands import OWN_COMMANDS, Command
-    from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
-    from graphwire.hooks.hookspecs import PROJECT, hookimpl
-    from graphwire.hooks.interfaces import (
-        BoundedFormat,
-        ConstantCodec,
-        CountingFormat,
-        FittingTreespecSerializer,
-        MetadataKey,
-        NodeCodec,
-        OpHandler,
-        OpsetStep,
-        OpsetUpgrader,
-        ProgramReader,
-        PropagatingUpgrader,
-        RecordFormat,
-        Tree,
-        TreespecSerializer,
-        WireFormat,
-    )
-    from graphwire.hooks.provisions import step_name
-    from graphwire.hooks.registry import Registry, default_registry, registry_or_installed
-    from graphwire.hooks.remedies import (
-        is_older,
-        remedy_for_name,
-        remedy_for_plugin,
-        remedy_for_requirements,
-        remedy_for_unavailable_name,
-        unavailable_error,
-    )
-    from graphwire.hooks.treespec_types import TreespecType
-    from graphwire.hooks.weight_stores import (
-        Chunk,
-        NewTensor,
-        PrunableFolder,
-        PrunableStore,
-        StoredTensor,
-        StoreFile,
-        StoreFolder,
-        StoreIndex,
-        UnusedFile,
-        WeightStore,
-    )
-else:
-    __getattr__ = door(
-        __name__,
-        {
-            ".commands": "OWN_COMMANDS Command",
-            ".discovery": "PluginInfo discover_plugins load_plugin",
-            ".hookspecs": "PROJECT hookimpl",
-            ".interfaces": (
-                "BoundedFormat ConstantCodec CountingFormat FittingTreespecSerializer MetadataKey "
-                "NodeCodec OpHandler OpsetStep OpsetUpgrader ProgramReader PropagatingUpgrader "
-                "RecordFormat Tree TreespecSerializer WireFormat"
-            ),
-            ".provisions": "step_name",
-            ".registry": "Registry default_registry registry_or_installed",
-            ".remedies": (
-                "is_older remedy_for_name remedy_for_plugin remedy_for_requirements "
-                "remedy_for_unavailable_name unavailable_error"
-            ),
-            ".treespec_types": "TreespecType",
-            ".weight_stores": (
-                "Chunk NewTensor PrunableFolder PrunableStore StoredTensor StoreFile StoreFolder "
-                "StoreIndex UnusedFile WeightStore"
-            ),
-        },
-    )
+from graphwire.hooks.conflicts import (
+    is_older,
+    remedy_for_name,
+    remedy_for_plugin,
+    remedy_for_requirements,
+    remedy_for_unavailable_name,
+    unavailable_error,
+)
+from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
+from graphwire.hooks.hookspecs import PROJECT, hookimpl
+from graphwire.hooks.interfaces import (
+    OWN_COMMANDS,
+    BoundedFormat,
+    Command,
+    ConstantCodec,
+    CountingFormat,
+    FittingTreespecSerializer,
+    MetadataKey,
+    NodeCodec,
+    OpHandler,
+    OpsetStep,
+    OpsetUpgrader,
+    ProgramReader,
+    PropagatingUpgrader,
+    RecordFormat,
+    Tree,
+    TreespecSerializer,
+    WireFormat,
+)
+from graphwire.hooks.provisions import step_name
+from graphwire.hooks.registry import Registry, TreespecType, default_registry, registry_or_installed
+from graphwire.hooks.weight_stores import (
+    Chunk,
+    NewTensor,
+    PrunableFolder,
+    PrunableStore,
+    StoredTensor,
+    StoreFile,
+    StoreFolder,
+    StoreIndex,
+    UnusedFile,
+    WeightStore,
+)
 
 __all__ = [
     "OWN_COMMANDS",

@@ -6,11 +6,13 @@ import contextlib
 import importlib
 import os
 import re
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -18,27 +20,112 @@ from msgspec.structs import replace
 
 from graphwire.errors import PluginError
 from graphwire.hooks import hookspecs
-from graphwire.hooks.entry_point_files import EntryPointLine, entry_points_in_files
-from graphwire.hooks.provisions import HOOKS, Hook, Provision, Refusal, error_text, provisions_of
+from graphwire.hooks.provisions import Provision, Refusal, error_text, provisions_of
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-__all__ = [
-    "ALLOW_VARIABLE",
-    "BLOCK_VARIABLE",
-    "HOOKS",
-    "GraphwirePluginWarning",
-    "Hook",
-    "LoadedPlugin",
-    "PluginInfo",
-    "discover_plugins",
-    "is_in_box",
-    "load_plugin",
-    "normal_name",
-    "plugin_names",
-    "warn_of",
-]
+# ---- finds installed plugins in the files of `sys.path`, without `importlib.metadata`, whose import takes longer than the search
+# Only the plain case is read here: folders `*.dist-info` and `*.egg-info` with well-formed files. Whatever is not plain, such
+# as a
+# zip archive on the path, another finder of distributions, or a malformed file, is left to `importlib.metadata`.
+
+
+_METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
+_SECTION = r"\[([^\[\]]+)\]"
+_ENTRY = r"([\w.-]+) *= *([A-Za-z_][\w.]*)(?::([A-Za-z_][\w.]*))?"
+
+
+class EntryPointLine(NamedTuple):
+    """An entry point, and the distribution that has it."""
+
+    distribution: str
+    version: str
+    name: str
+    module: str
+    attributes: str
+    """The dotted name of an object in the module; empty for the module itself."""
+
+
+class _UnusualError(Exception):
+    """Something that `importlib.metadata` has to read."""
+
+
+def entry_points_in_files(group: str) -> list[EntryPointLine] | None:
+    """Return the entry points of a group; None if something on the path is not plain."""
+    if any(
+        hasattr(finder, "find_distributions") and getattr(finder, "__module__", "") != _FINDERS
+        for finder in sys.meta_path
+    ):
+        return None
+    try:
+        return list(_lines_by_distribution(group))
+    except (_UnusualError, OSError, UnicodeDecodeError):
+        return None
+
+
+_FINDERS = "_frozen_importlib_external"
+"""The module of Python's own `PathFinder`, which finds distributions in the folders of the path."""
+
+
+def _lines_by_distribution(group: str) -> Iterator[EntryPointLine]:
+    seen: dict[str, int] = {}
+    found: list[tuple[str, list[EntryPointLine]]] = []
+    for folder in map(Path, dict.fromkeys(sys.path)):
+        if folder.is_file() or folder.suffix == ".egg":
+            raise _UnusualError  # a zip archive, or a distribution of its own
+        if not folder.is_dir():
+            continue
+        for entry in os.listdir(folder):  # noqa: PTH208 a path for each entry takes long
+            stem, _, kind = entry.rpartition(".")
+            suffix = f".{kind}"
+            if suffix not in _METADATA and suffix not in (".egg", ".egg-link"):
+                continue
+            project = re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower()
+            seen[project] = seen.get(project, 0) + 1
+            if suffix not in _METADATA:
+                raise _UnusualError
+            lines = _lines_of(folder / entry, _METADATA[suffix], group)
+            if lines:
+                found.append((project, lines))
+    for project, lines in found:
+        if seen[project] > 1:
+            raise _UnusualError  # Which copy counts depends on the order of the path.
+        yield from lines
+
+
+def _lines_of(folder: Path, metadata: str, group: str) -> list[EntryPointLine]:
+    path = folder / "entry_points.txt"
+    if not path.is_file():
+        return []
+    text = path.read_text("utf-8")
+    if group not in text:
+        return []
+    entries = list(_entries(text, group))
+    if not entries:
+        return []
+    header = (folder / metadata).read_text("utf-8").partition("\n\n")[0]
+    name = re.search(r"^Name: *([A-Za-z0-9][\w.-]*)$", header, re.MULTILINE)
+    version = re.search(r"^Version: *([\w.+!-]+)$", header, re.MULTILINE)
+    if name is None or version is None:
+        raise _UnusualError
+    return [EntryPointLine(name[1], version[1], *entry) for entry in entries]
+
+
+def _entries(text: str, group: str) -> Iterator[tuple[str, str, str]]:
+    section = ""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", ";")):
+            continue
+        if match := re.fullmatch(_SECTION, stripped):
+            section = match[1].strip()
+        elif section == group:
+            match = re.fullmatch(_ENTRY, stripped)
+            if match is None or line[:1].isspace():
+                raise _UnusualError
+            yield match[1], match[2], match[3] or ""
+
 
 ALLOW_VARIABLE = "GRAPHWIRE_PLUGINS"
 """Environment variable: the only plugins to load, by entry-point or distribution name, separated by commas."""

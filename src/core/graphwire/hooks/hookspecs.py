@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pluggy
 
-from graphwire.hooks.commands import Command
 from graphwire.hooks.interfaces import (
+    Command,
     ConstantCodec,
     MetadataKey,
     OpHandler,

@@ -6,15 +6,16 @@ calls it from any thread. Its names and versions are read once, when the plugin 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 if TYPE_CHECKING:
     from graphwire.schema import Argument, NamedArgument
-    from graphwire.schema.texts import TreeSpec
+    from graphwire.schema.texts.treespec import TreeSpec
 
 Tree: TypeAlias = "None | bool | int | float | str | bytes | list[Tree] | dict[str, Tree]"
 """The values that every wire format supports. Integers have any size, floats include inf and nan, dict keys are text."""
@@ -52,7 +53,7 @@ class WireFormat(Protocol):
 
         Raises:
             FormatError: the bytes are not a document of this format.
-            LimitError: its containers are nested deeper than 400 (`graphwire.wire.MAX_DEPTH`).
+            LimitError: its containers are nested deeper than 400 (`graphwire.wire.plain_trees.MAX_DEPTH`).
         """
         ...
 
@@ -299,7 +300,7 @@ class OpsetUpgrader(Protocol):
     @property
     def operators(self) -> Mapping[str, Callable[..., None]]:
         """For each operator whose meaning changed, by serialized name, the function that rewrites one node. The
-        function receives a `graphwire.evolve.opsets.editor.NodeEditor`, imports no torch and keeps no state. Operators
+        function receives a `graphwire.evolve.node_editor.NodeEditor`, imports no torch and keeps no state. Operators
         of other namespaces that it emits follow the installed version of their namespace. Empty if nothing changed."""
         ...
 
@@ -385,3 +386,36 @@ class MetadataKey(msgspec.Struct, frozen=True):
 
     name: str
     """The key in `meta`."""
+
+
+# ---------------------------------------------------------------- the interface of commands (hook `graphwire_commands`)
+# what `graphwire NAME` does on the command line.
+
+
+OWN_COMMANDS: Final = frozenset(
+    "inspect verify view diff hash targets convert upgrade strip weights blobs plugins new-plugin check-plugin doctor"
+    " completion schema neutral conformance".split()
+)
+"""The commands of graphwire itself, whose names no plugin can claim."""
+
+
+@runtime_checkable
+class Command(Protocol):
+    """A command (hook `graphwire_commands`)."""
+
+    @property
+    def name(self) -> str:
+        """The word after `graphwire`, such as `fleet`: lower-case letters, digits and dashes, a letter first."""
+        ...
+
+    @property
+    def help(self) -> str:
+        """What it does, in one line, for the list of commands."""
+        ...
+
+    def add(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments, and set the default `run`: a function that is called with the parsed arguments and an
+        `Output`, and returns the exit code. The options `--color`, `--quiet` and `--debug` are there already.
+
+        It is called when the command is chosen or its help is shown; what takes long to import belongs into `run`."""
+        ...

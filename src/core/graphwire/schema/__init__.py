@@ -35,7 +35,10 @@ from graphwire.schema.graph import (
     Graph,
     GraphArgument,
     MappingEntry,
+    ModuleCallEntry,
+    ModuleCallSignature,
     NamedArgument,
+    NamedTupleDef,
     Node,
     OptionalTensorArgument,
     RangeValue,
@@ -49,23 +52,26 @@ from graphwire.schema.graph import (
     TreespecArgument,
     ValueMetadata,
 )
-from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature, NamedTupleDef
 from graphwire.schema.program import (
     FEATURES,
     SCHEMA_VERSION,
     EncodedValue,
     ExampleInputs,
+    FileFacts,
     GraphModule,
     NodeSource,
     PluginRequirement,
     Program,
+    RecordReference,
+    Region,
     SchemaVersion,
     StackFrame,
+    StoreReference,
+    WeightReferences,
     install_advice,
 )
-from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, Device, Layout, MemoryFormat, ScalarType
-from graphwire.schema.schema_version import DRAFT, Version
 from graphwire.schema.signature import (
+    BackwardSignature,
     BufferMutationSpec,
     ConstantValue,
     GradientToParameterSpec,
@@ -79,51 +85,48 @@ from graphwire.schema.signature import (
     InputToParameterSpec,
     InputToTensorConstantSpec,
     LossOutputSpec,
+    NameMaps,
     OutputSpec,
     OutputTokenSpec,
     ParameterMutationSpec,
+    SignatureNames,
     UserInputMutationSpec,
     UserInputSpec,
     UserOutputSpec,
     held_by,
-)
-from graphwire.schema.signature_maps import NameMaps, signature_from_maps
-from graphwire.schema.signature_names import (
-    BackwardSignature,
-    SignatureNames,
     renamed_argument,
     replace_all_uses,
     replace_hook,
+    signature_from_maps,
     with_outputs,
 )
-from graphwire.schema.symbols import (
+from graphwire.schema.values import (
+    DRAFT,
+    DTYPE_NAMES,
+    ITEM_SIZES,
+    MAX_DIMENSIONS,
+    MAX_ELEMENTS,
+    Composition,
+    Device,
     Float,
+    Layout,
+    MemoryFormat,
+    Part,
+    PayloadConfig,
+    PayloadMeta,
     RangeConstraint,
+    ScalarType,
+    SparseMeta,
     SymBool,
     SymExpr,
     SymExprHint,
     SymFloat,
     SymInt,
+    TensorMeta,
+    Version,
     decode_float,
     encode_float,
-)
-from graphwire.schema.tensor import (
-    MAX_DIMENSIONS,
-    MAX_ELEMENTS,
-    Composition,
-    Part,
-    PayloadConfig,
-    PayloadMeta,
-    SparseMeta,
-    TensorMeta,
     fault_of_extents,
-)
-from graphwire.schema.weight_references import (
-    FileFacts,
-    RecordReference,
-    Region,
-    StoreReference,
-    WeightReferences,
 )
 
 __all__ = [

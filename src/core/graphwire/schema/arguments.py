@@ -34,7 +34,7 @@ from graphwire.schema.graph import (
     TensorArgument,
     TreespecArgument,
 )
-from graphwire.schema.schema_version import Version
+from graphwire.schema.values import Version
 
 # ---------------------------------------------------------------------------------------------------- columns of a row
 
@@ -133,7 +133,7 @@ class Arm(NamedTuple):
     resolved: bool = False
     """Whether `evolve.steps.extensions` replaces the arm by another one before torch's readers see it."""
     kind: str = ""
-    """The content hash's name for a literal (`analysis.canonical.argument_forms`); empty for None, bool, int, float and
+    """The content hash's name for a literal (`analysis.canonical.graph_content`); empty for None, bool, int, float and
     text."""
 
     def since(self, place: Place) -> Version | None:

@@ -7,14 +7,25 @@ Records are never cyclic, so the garbage collector does not track them (`gc=Fals
 of a record).
 """
 
+from __future__ import annotations
+
 import enum
 from typing import Literal
 
 import msgspec
 
-from graphwire.schema.scalars import Device, Layout, MemoryFormat, ScalarType
-from graphwire.schema.symbols import Float, SymBool, SymFloat, SymInt
-from graphwire.schema.tensor import Composition, TensorMeta
+from graphwire.schema.values import (
+    Composition,
+    Device,
+    Float,
+    Layout,
+    MemoryFormat,
+    ScalarType,
+    SymBool,
+    SymFloat,
+    SymInt,
+    TensorMeta,
+)
 
 
 class TensorArgument(msgspec.Struct, gc=False, frozen=True):
@@ -93,16 +104,16 @@ class SequenceValue(msgspec.Struct, gc=False):
 
     kind: Literal["list", "tuple"]
     """The Python type of the sequence."""
-    items: "list[Argument]"
+    items: list[Argument]
     """The elements, in order."""
 
 
 class MappingEntry(msgspec.Struct, gc=False):
     """One entry of a mapping, in the mapping's order."""
 
-    key: "Argument"
+    key: Argument
     """The key: a literal."""
-    value: "Argument"
+    value: Argument
     """The value of the key."""
 
 
@@ -113,11 +124,11 @@ class SliceValue(msgspec.Struct):
     list or a dict on each level.
     """
 
-    start: "Argument"
+    start: Argument
     """The first index; `as_none` if it is open."""
-    stop: "Argument"
+    stop: Argument
     """The index after the last; `as_none` if it is open."""
-    step: "Argument"
+    step: Argument
     """The distance of two indices; `as_none` for 1."""
 
 
@@ -141,7 +152,7 @@ class GraphArgument(msgspec.Struct, gc=False, omit_defaults=True):
 
     name: str
     """The attribute of the owning module that holds the subgraph: a plain name, unique in the owner."""
-    graph: "Graph"
+    graph: Graph
     """The subgraph. It uses only its own inputs and values."""
     node: str | None = None
     """Extension without requirement: the name of the node that reads the attribute. Absent: the attribute's name."""
@@ -228,7 +239,7 @@ class Argument(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fiel
     """A list of lists of tensors, by name."""
     as_int_lists: list[list[int]] | None = None
     """A list of lists of integer literals."""
-    as_string_to_argument: "dict[str, Argument] | None" = None
+    as_string_to_argument: dict[str, Argument] | None = None
     """A dict with text keys, in its order."""
     as_float_lists: list[list[Float]] | None = None
     """A list of lists of float literals."""
@@ -401,3 +412,45 @@ class Graph(msgspec.Struct, gc=False, omit_defaults=True):
 
     def __repr__(self) -> str:
         return f"<Graph: {len(self.nodes)} nodes, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+
+
+# ----------------------------------------------- the module call graph: which submodules were called, with which values
+# `unflatten` needs it.
+
+
+class ModuleCallSignature(msgspec.Struct, gc=False, omit_defaults=True):
+    """The inputs, outputs and container structures of one module call."""
+
+    inputs: list[Argument]
+    """The flat inputs of the call, in the order of the leaves of `in_spec`: values of the graph by name, and
+    literals."""
+    outputs: list[Argument]
+    """The flat outputs of the call, in the order of the leaves of `out_spec`."""
+    in_spec: str
+    """The structure of `(args, kwargs)`, as text of the treespec protocol."""
+    out_spec: str
+    """The structure of the result, as text of the treespec protocol."""
+    forward_arg_names: list[str] | None = None
+    """The names of the parameters of the module's `forward`, in order. Absent: unknown."""
+    input_names: list[str | None] | None = None
+    """Extension without requirement: for each input, its name if it is a literal, which carries none, else null.
+    Absent: no literal has a name."""
+    output_names: list[str | None] | None = None
+    """Extension without requirement: for each output, its name if it is a literal, which carries none, else null.
+    Absent: no literal has a name."""
+
+
+class ModuleCallEntry(msgspec.Struct, gc=False):
+    """One call of a module, by its qualified name (`name@1` for a second call); the first entry is the root."""
+
+    fqn: str
+    """The qualified name of the module; empty for the root."""
+    signature: ModuleCallSignature | None = None
+    """The interface of the call. Null or absent: the call's interface is not preserved."""
+
+
+class NamedTupleDef(msgspec.Struct, gc=False):
+    """The fields of a namedtuple that a treespec uses."""
+
+    field_names: list[str]
+    """The names of the fields, in order."""

@@ -1,5 +1,7 @@
 """The program record: a graph module, its ranges and versions, and the features that a reader must support."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -7,12 +9,10 @@ from typing import Any
 
 import msgspec
 
-from graphwire.lazy import pattern
 from graphwire.schema.arguments import ARMS
-from graphwire.schema.graph import Argument, Graph
-from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
+from graphwire.schema.graph import Argument, Graph, ModuleCallEntry, NamedTupleDef
 from graphwire.schema.signature import GraphSignature
-from graphwire.schema.symbols import RangeConstraint
+from graphwire.schema.values import RangeConstraint
 
 SCHEMA_VERSION = (8, 20)
 """The version of torch's schema that these records implement: torch 2.12 to 2.15."""
@@ -31,15 +31,13 @@ FEATURES: dict[str, str] = {
 """Every extension that a reader must support to read a document that uses it, with its purpose."""
 
 
-_PLAIN = pattern(r"[A-Za-z0-9]([A-Za-z0-9._+!-]*[A-Za-z0-9])?", re.ASCII)
+_PLAIN = r"(?a)[A-Za-z0-9]([A-Za-z0-9._+!-]*[A-Za-z0-9])?"
 """Names and versions of distributions (packaging.python.org: name normalization, PEP 440)."""
 
 
-_NAME = pattern(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
+_NAME = r"(?a)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 """Names of distributions (PEP 508)."""
-_VERSION = pattern(
-    r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?", re.ASCII
-)
+_VERSION = r"(?a)(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?"
 """Versions of distributions (PEP 440)."""
 
 
@@ -142,17 +140,17 @@ class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_installable(self) -> bool:
         """Whether the name and version are safe in a command line. They come from a file, and messages name them as
         what to install."""
-        return all(_PLAIN.fullmatch(each) is not None for each in (self.distribution, self.version))
+        return all(re.fullmatch(_PLAIN, each) is not None for each in (self.distribution, self.version))
 
     def __str__(self) -> str:
-        if len(self.distribution) <= 100 and _NAME.fullmatch(self.distribution) and self.has_version:
+        if len(self.distribution) <= 100 and re.fullmatch(_NAME, self.distribution) and self.has_version:
             return f"{self.distribution}>={self.version}"
         return f"{self.distribution!r:.80} {self.version!r:.80}"
 
     @property
     def has_version(self) -> bool:
         """Whether the version conforms to PEP 440."""
-        return len(self.version) <= 100 and _VERSION.fullmatch(self.version) is not None
+        return len(self.version) <= 100 and re.fullmatch(_VERSION, self.version) is not None
 
 
 def install_advice(wanted: Iterable[PluginRequirement]) -> str:
@@ -248,7 +246,10 @@ class Program(msgspec.Struct, omit_defaults=True):
         return f"<Program: {interface}, schema {version.major!r:.20}.{version.minor!r:.20}, torch {self.torch_version:.40}>"
 
     def _repr_html_(self) -> str:
-        from graphwire.display import Table, tables_html  # only notebooks need it
+        from graphwire.display import (
+            Table,
+            tables_html,  # only notebooks need it
+        )
 
         graph = self.graph_module.graph
         nodes = [(node.name or "", node.target) for node in graph.nodes]
@@ -261,3 +262,71 @@ class Program(msgspec.Struct, omit_defaults=True):
             Table("Guards", [(text,) for text in self.guards_code], ("guard",)),
         ]
         return tables_html(repr(self)[1:-1], tables)
+
+
+# --------------------------------------- where a file keeps the bytes of its weights if they are not in the file itself
+
+
+class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What identifies a file of a weight store, without its elements."""
+
+    nbytes: int
+    """The size of the file in bytes."""
+    index_sha256: str = ""
+    """The SHA-256, in hexadecimal, of the bytes that describe the tensors of the file; empty if it has none."""
+
+
+class StoreReference(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A weight store that a file refers to."""
+
+    kind: str
+    """The name of the store, such as `safetensors`."""
+    location: str
+    """What the store opens, relative to its folder, such as `model.safetensors.index.json`; empty for the folder."""
+    folder: str | None = ""
+    """The folder of the store, relative to the folder of the file. Null: whoever loads the file gives it."""
+    files: dict[str, FileFacts] = {}
+    """The files that contain the weights, by location relative to the folder of the store."""
+
+
+class Region(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A box of a stored tensor, and where its elements go in a record."""
+
+    tensor: str
+    """The name of the stored tensor."""
+    dtype: str
+    """torch's name of its element type, such as `float32`."""
+    shape: list[int]
+    """The sizes of the stored tensor, outermost dimension first."""
+    store: int = 0
+    """The index of the store in `WeightReferences.stores`."""
+    box: list[list[int]] | None = None
+    """For each dimension of the stored tensor the first index, the count, and the step. Absent: the whole tensor."""
+    offset: int = 0
+    """Where the first element goes, in elements from the start of the record."""
+    strides: list[int] | None = None
+    """In elements of the record, one for each dimension of the stored tensor. Absent: the box is contiguous there."""
+
+
+class RecordReference(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The regions that make one record. Together they cover each of its bytes."""
+
+    nbytes: int
+    """The size of the record in bytes."""
+    regions: list[Region] = []
+    """Empty if the weights are in no store, and whoever loads the file gives them."""
+    sha256: str = ""
+    """The digest of the record in hexadecimal; empty if nobody read the bytes."""
+
+
+class WeightReferences(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The records of a file that are not in it."""
+
+    stores: list[StoreReference] = []
+    """The stores that regions refer to by index."""
+    records: dict[str, RecordReference] = {}
+    """By the name that the record would have in the archive, such as `data/weights/weight_0`."""
+    ranks: list[dict[str, RecordReference]] = []
+    """For a program that runs on several ranks: the records that differ between ranks, for each rank."""
+    providers: dict[str, PluginRequirement] = {}
+    """The distributions that provide stores which graphwire does not include, by the store's kind."""

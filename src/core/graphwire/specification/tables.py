@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from msgspec import inspect as types
 
 from graphwire.schema import ARMS, DTYPE_NAMES, ITEM_SIZES, PLACES, SCHEMA_VERSION, ScalarType, Version
+from graphwire.specification.cddl import cddl
 from graphwire.specification.description import (
     FLOAT,
     NOT_FINITE,
@@ -23,6 +25,7 @@ from graphwire.specification.description import (
     is_float,
     parts_of,
 )
+from graphwire.specification.json_schema import json_schema
 
 _SCALARS: dict[type[types.Type], str] = {
     types.NoneType: "null",
@@ -218,3 +221,29 @@ def _extensions(described: Iterable[Description]) -> str:
         "### Extensions\n\nThe names that `Program.requires` can list, what each represents, and the fields that need it.\n\n"
         + _table(["Extension", "Represents", "Fields"], rows)
     )
+
+
+# --------------------------------------------------------- the files of the specification that are derived from records
+
+
+_LANGUAGES: Final[dict[str, Callable[[Description, str], str]]] = {"json-schema": json_schema, "cddl": cddl}
+RECORDS = "records.md"
+"""The page with the tables of all records."""
+
+
+def schema_text(kind: str, language: str) -> str:
+    """Return the schema of a kind of document, a key of ROOTS, in a formal language, a key of SUFFIXES."""
+    described = describe(kind)
+    version = ".".join(map(str, SCHEMA_VERSION))
+    title = f"graphwire {kind.replace('_', ' ')}, schema version {version}: {described.root.title}"
+    return _LANGUAGES[language](described, title)
+
+
+def specification_files() -> dict[str, str]:
+    """Return the text of every derived file by name."""
+    texts = {
+        f"{kind}{suffix}": schema_text(kind, language)
+        for kind in ROOTS
+        for language, suffix in SUFFIXES.items()
+    }
+    return {RECORDS: records_page(), **texts}

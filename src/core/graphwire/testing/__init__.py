@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from graphwire.testing.constant_codec import ConstantCodecContract
     from graphwire.testing.op_handler import OpHandlerContract
     from graphwire.testing.opset import OpsetContract
-    from graphwire.testing.programs import assert_same_program, assert_same_values
-    from graphwire.testing.strategies import trees
+    from graphwire.testing.programs import assert_same_program, assert_same_values, trees
     from graphwire.testing.treespec import TreespecContract
     from graphwire.testing.weight_store import WeightStoreContract
     from graphwire.testing.wire_format import WireFormatContract
@@ -45,7 +44,7 @@ _MODULES: Final = {
     "WireFormatContract": "wire_format",
     "assert_same_program": "programs",
     "assert_same_values": "programs",
-    "trees": "strategies",
+    "trees": "programs",
 }
 """The module of each public name."""
 

@@ -20,13 +20,12 @@ import pytest
 import torch
 from torch.export import ExportedProgram
 
-import graphwire
+from graphwire.api.programs import dumps, from_schema, load, loads, save, to_schema
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.hooks import ConstantCodec, Registry, Tree
-from graphwire.testing.programs import assert_same_values
-from graphwire.testing.strategies import same_tree
+from graphwire.testing.programs import assert_same_values, same_tree
 from graphwire.testing.suites import assert_light_imports, registry_with, saved_again
-from graphwire.wire import measure_tree
+from graphwire.wire.plain_trees import measure_tree
 
 _PLAIN: list[Any] = [None, True, 3, 2.5, "text", b"bytes", [], {}, object(), torch.ones(2), torch.nn.ReLU()]
 """Values that no codec owns. Plain tensors need no codec."""
@@ -100,9 +99,9 @@ class ConstantCodecContract:
             value = make()
             program = _program()
             program.constants["kept"] = value
-            record, payloads = graphwire.to_schema(program, registry=registry)
+            record, payloads = to_schema(program, registry=registry)
             assert [each.codec for each in record.encoded_values.values()][:1] == [self.codec.name]
-            loaded = graphwire.from_schema(record, payloads, registry=registry)
+            loaded = from_schema(record, payloads, registry=registry)
             self._assert_again(loaded.constants["kept"], value)
 
     @pytest.mark.parametrize("requires_grad", [False, True])
@@ -118,7 +117,7 @@ class ConstantCodecContract:
             program = _program()
             program.state_dict.update(kept=value, tied=value)
             program.constants["kept_too"] = value
-            loaded = graphwire.loads(graphwire.dumps(program, registry=registry), registry=registry)
+            loaded = loads(dumps(program, registry=registry), registry=registry)
             again = loaded.state_dict["kept"]
             self._assert_again(again, value)
             assert isinstance(again, torch.nn.Parameter) == is_param
@@ -133,8 +132,8 @@ class ConstantCodecContract:
         values = {f"kept_{index}": make() for index, make in enumerate(self.examples)}
         program.constants.update(values)
         file = tmp_path / "kept.pt2"
-        graphwire.save(program, file, registry=registry)
-        again = graphwire.load(saved_again(type(self), file), registry=registry).constants
+        save(program, file, registry=registry)
+        again = load(saved_again(type(self), file), registry=registry).constants
         for name, value in values.items():
             self._assert_again(again[name], value)
 

@@ -22,9 +22,9 @@ import pytest
 import torch
 from torch.export import ExportedProgram
 
-import graphwire
+from graphwire.api.programs import dumps, loads, to_schema
 from graphwire.errors import GraphwireError
-from graphwire.evolve.opsets import encode_value, walk_nodes
+from graphwire.evolve.plain_values import encode_value, walk_nodes
 from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
 from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.portraits import graph_nodes
@@ -121,15 +121,15 @@ class OpHandlerContract(ProgramSuite):
         for program in exported:
             expected = run_program(program)
             for format in ("json", "msgpack"):
-                data = graphwire.dumps(program, format=format, registry=registry)
-                loaded = graphwire.loads(data, registry=registry)
+                data = dumps(program, format=format, registry=registry)
+                loaded = loads(data, registry=registry)
                 assert_same_values(run_program(loaded, program.example_inputs), expected)
-                again = graphwire.dumps(loaded, format=format, registry=registry)
+                again = dumps(loaded, format=format, registry=registry)
                 assert again == data, "the second save differs"
 
     def test_the_file_says_its_version(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         for program in exported:
-            versions = graphwire.to_schema(program, registry=registry)[0].opset_version
+            versions = to_schema(program, registry=registry)[0].opset_version
             assert versions.get(self.handler.namespace, 0) == self.handler.opset_version
 
     def test_its_history_has_no_gap(self) -> None:
@@ -137,13 +137,10 @@ class OpHandlerContract(ProgramSuite):
         assert not self.steps or {(v, v + 1) for v in range(1, self.handler.opset_version)} <= known
 
     def test_threads_do_not_meet(self, registry: Registry, exported: list[ExportedProgram]) -> None:
-        saved = [graphwire.dumps(program, registry=registry) for program in exported]
+        saved = [dumps(program, registry=registry) for program in exported]
 
         def work(_: int) -> bool:
-            return all(
-                graphwire.dumps(graphwire.loads(data, registry=registry), registry=registry) == data
-                for data in saved
-            )
+            return all(dumps(loads(data, registry=registry), registry=registry) == data for data in saved)
 
         with ThreadPoolExecutor(4) as pool:
             assert all(pool.map(work, range(4)))
@@ -170,7 +167,7 @@ class OpHandlerContract(ProgramSuite):
 
     def _names(self, registry: Registry, program: ExportedProgram) -> Iterator[str]:
         """Yield the names of the handler's operators in a program."""
-        record, _ = graphwire.to_schema(program, registry=registry)
+        record, _ = to_schema(program, registry=registry)
         for _, node in walk_nodes(record.graph_module.graph):
             if self._owns(registry, node.target):
                 yield node.target

@@ -28,9 +28,12 @@ import pytest
 import torch
 from torch.export import ExportedProgram
 
-import graphwire
+from graphwire.api.archive import open
+from graphwire.api.files import plan_upgrade, upgrade, verify
+from graphwire.api.programs import dumps, from_schema, load, loads, to_schema
 from graphwire.errors import GraphwireError, OpsetError, Problem
-from graphwire.evolve.opsets import apply, marked_operators, plan, plan_for
+from graphwire.evolve.planner import apply, plan, plan_for
+from graphwire.evolve.requirements import marked_operators
 from graphwire.hooks import OpsetUpgrader, Registry, default_registry
 from graphwire.schema import Program, SignatureNames
 from graphwire.testing.programs import assert_same_values
@@ -91,9 +94,9 @@ class OpsetContract(ProgramSuite):
         """`propagates` must list such operators; otherwise no file without their result metadata can be written."""
         declared = {name for step in self.steps for name in getattr(step, "propagates", ())}
         assert all(re.fullmatch(r"torch\.ops\.\w+\.\w+\.\w+", name) for name in declared), declared
-        records = [graphwire.to_schema(program, registry=registry)[0] for program in exported]
+        records = [to_schema(program, registry=registry)[0] for program in exported]
         for path in self.documents:
-            with graphwire.open(path, registry=registry) as archive:
+            with open(path, registry=registry) as archive:
                 records += [archive.program_of(name) for name in archive.methods]
         for record, version in itertools.product(records, range(1, self.newest + 1)):
             with suppress(OpsetError):
@@ -115,28 +118,28 @@ class OpsetContract(ProgramSuite):
     def test_every_document_comes_up_and_is_valid(self, registry: Registry) -> None:
         for path in self.documents:
             data = self._upgraded(path, registry)
-            assert graphwire.verify(data, registry=registry) == []
+            assert verify(data, registry=registry) == []
             assert _record(data, registry).opset_version[self.namespace] == self.newest
             assert self._upgraded(path, registry) == data, "another upgrade of the same file differs"
 
     def test_an_upgraded_document_needs_no_upgrade(self, registry: Registry) -> None:
         for path in self.documents:
             data = self._upgraded(path, registry)
-            assert not any(each.steps for each in graphwire.plan_upgrade(data, registry=registry).values())
+            assert not any(each.steps for each in plan_upgrade(data, registry=registry).values())
             assert self._upgraded(data, registry) == data
 
     def test_a_document_computes_the_same_upgraded_before_or_while_it_is_loaded(
         self, registry: Registry
     ) -> None:
         for path in self.documents:
-            before = graphwire.loads(self._upgraded(path, registry), registry=registry)
-            meanwhile = graphwire.load(path, registry=registry)
+            before = loads(self._upgraded(path, registry), registry=registry)
+            meanwhile = load(path, registry=registry)
             if meanwhile.example_inputs is not None:
                 assert_same_values(run_program(before, meanwhile.example_inputs), run_program(meanwhile))
 
     def test_the_plan_names_the_nodes_that_it_touches(self, registry: Registry) -> None:
         for path in self.documents:
-            for planned in graphwire.plan_upgrade(path, registry=registry).values():
+            for planned in plan_upgrade(path, registry=registry).values():
                 assert planned.problems == ()
                 for step in planned.steps:
                     assert all(node.place.startswith("graph_module.graph.") for node in step.nodes)
@@ -147,10 +150,10 @@ class OpsetContract(ProgramSuite):
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
         for program, version, data in self._downgraded(exported, registry):
-            assert graphwire.verify(data, registry=registry) == []
+            assert verify(data, registry=registry) == []
             assert _record(data, registry).opset_version[self.namespace] == version
             torch.testing.assert_close(
-                run_program(graphwire.loads(data, registry=registry), program.example_inputs),
+                run_program(loads(data, registry=registry), program.example_inputs),
                 run_program(program),
             )
 
@@ -163,7 +166,7 @@ class OpsetContract(ProgramSuite):
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
         for program in exported:
-            record, _ = graphwire.to_schema(program, registry=registry)
+            record, _ = to_schema(program, registry=registry)
             before = copy.deepcopy(record)
             for version in range(1, self.newest):
                 with suppress(OpsetError):
@@ -175,7 +178,7 @@ class OpsetContract(ProgramSuite):
     ) -> None:
         """A node in an untrusted file may have any arguments."""
         for program in exported:
-            record, payloads = graphwire.to_schema(program, registry=registry)
+            record, payloads = to_schema(program, registry=registry)
             for version, keep in itertools.product(range(1, self.newest), (0, 1)):
                 damaged = copy.deepcopy(record)
                 damaged.opset_version[self.namespace] = version
@@ -183,12 +186,12 @@ class OpsetContract(ProgramSuite):
                     if any(node.target in step.operators for step in self.steps):
                         node.inputs = node.inputs[:keep]
                 with suppress(GraphwireError):
-                    graphwire.from_schema(damaged, payloads, registry=registry)
+                    from_schema(damaged, payloads, registry=registry)
 
     def test_no_step_fails(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         """A step's function must rewrite or refuse any node, and must not raise exceptions of its own."""
         for program, step in itertools.product(exported, self.steps):
-            record, _ = graphwire.to_schema(program, registry=registry)
+            record, _ = to_schema(program, registry=registry)
             nodes = record.graph_module.graph.nodes
             for index, operator in itertools.product(range(len(nodes)), step.operators):
                 node = nodes[index]
@@ -213,7 +216,7 @@ class OpsetContract(ProgramSuite):
 
     def _upgraded(self, source: Path | bytes, registry: Registry) -> bytes:
         stream = io.BytesIO()
-        graphwire.upgrade(source, stream, registry=registry)
+        upgrade(source, stream, registry=registry)
         return stream.getvalue()
 
     def _downgraded(
@@ -228,7 +231,7 @@ class OpsetContract(ProgramSuite):
     def _written(self, program: ExportedProgram, version: int, registry: Registry) -> bytes | None:
         """Return a program in an older version; None if a step refuses it, with a place for each reason."""
         try:
-            return graphwire.dumps(program, opset_version={self.namespace: version}, registry=registry)
+            return dumps(program, opset_version={self.namespace: version}, registry=registry)
         except OpsetError as error:
             problems = error.problems
         assert all(problem.place for problem in problems)
@@ -242,5 +245,5 @@ class OpsetContract(ProgramSuite):
 
 
 def _record(data: bytes, registry: Registry) -> Program:
-    with graphwire.open(data, registry=registry) as archive:
+    with open(data, registry=registry) as archive:
         return archive.program

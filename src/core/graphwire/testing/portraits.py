@@ -17,9 +17,12 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from graphwire.bridge import torch_compat
+from graphwire.bridge.torch_compat.names import FakeTensor
+from graphwire.bridge.torch_compat.private import guards_of, symbolic_node, symbolic_parts
+from graphwire.bridge.torch_compat.pytree import children_of, context_of, is_treespec
+from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function
 from graphwire.hooks import default_registry
-from graphwire.schema.texts import ProcessNumbers
+from graphwire.schema.texts.metadata import ProcessNumbers
 
 Portrait: TypeAlias = dict[str, Any]
 """A program as nested dicts and lists, whose leaves are compared by `==` and by type."""
@@ -37,7 +40,7 @@ def portrait(program: ExportedProgram) -> Portrait:
         "replacements": _replacements(program),
         "symbols": _symbols(program),
         "module_call_graph": [_module_call(entry) for entry in program.module_call_graph],
-        "guards": torch_compat.guards_of(program),
+        "guards": guards_of(program),
         "verifiers": list(program.verifiers),
         "state_dict": _held(program.state_dict),
         "constants": _held(program.constants),
@@ -79,7 +82,9 @@ def _replacements(program: ExportedProgram) -> Portrait:
     value = next(_symbolic_values(program), None)
     if value is None:
         return {}
-    found = torch_compat.replacements(torch_compat.symbolic_node(value).shape_env, program.range_constraints)
+    from graphwire.bridge.torch_compat.symbolic import replacements
+
+    found = replacements(symbolic_node(value).shape_env, program.range_constraints)
     return {str(symbol): str(expression) for symbol, expression in found.items()}
 
 
@@ -116,8 +121,8 @@ def _module_call(entry: Any) -> Portrait:
 def _treespec(spec: Any) -> Portrait:
     return {
         "class": spec.type,
-        "context": _data(torch_compat.context_of(spec)),
-        "children": [_treespec(child) for child in torch_compat.children_of(spec)],
+        "context": _data(context_of(spec)),
+        "children": [_treespec(child) for child in children_of(spec)],
     }
 
 
@@ -133,7 +138,7 @@ _ASSUMPTIONS = ("is_integer", "is_positive", "is_nonnegative")
 def _symbols(program: ExportedProgram) -> Portrait:
     """Return the assumptions of each symbol, by name."""
     symbols = {}
-    values = map(torch_compat.symbolic_parts, _symbolic_values(program))
+    values = map(symbolic_parts, _symbolic_values(program))
     for expression in [*(expression for expression, _ in values), *program.range_constraints]:
         for symbol in expression.free_symbols:
             symbols[str(symbol)] = {key: getattr(symbol, key) for key in _ASSUMPTIONS}
@@ -173,7 +178,7 @@ def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
         value = getattr(value, part)
     if isinstance(value, torch.fx.GraphModule):
         return _graph_module(value)
-    return _treespec(value) if torch_compat.is_treespec(value) else _payload(value)
+    return _treespec(value) if is_treespec(value) else _payload(value)
 
 
 def _node(node: torch.fx.Node) -> Portrait:
@@ -236,7 +241,7 @@ def _value(value: Any) -> Any:
             described |= _composition(value, _value)
         return described
     if isinstance(value, _SYMBOLIC):
-        expression, hint = torch_compat.symbolic_parts(value)
+        expression, hint = symbolic_parts(value)
         # torch's schema has no hint for a SymBool.
         known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"
         return f"{type(value).__name__} {expression}{known}"
@@ -262,9 +267,9 @@ def _size(size: int | torch.SymInt) -> Any:
 
     A symbolic size that was specialized equals its number. The row length of a nested tensor has no number.
     """
-    if isinstance(size, torch.SymInt) and torch_compat.symbolic_node(size).is_nested_int():
+    if isinstance(size, torch.SymInt) and symbolic_node(size).is_nested_int():
         return "jagged"
-    if isinstance(size, torch.SymInt) and (number := torch_compat.symbolic_parts(size)[0]).is_Integer:
+    if isinstance(size, torch.SymInt) and (number := symbolic_parts(size)[0]).is_Integer:
         return int(number)
     return _value(size)
 
@@ -279,8 +284,8 @@ def _function(function: Any) -> Any:
     operators = (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)
     if isinstance(function, (str, *operators)):
         return function
-    name = torch_compat.name_of_function(function)
-    return function if torch_compat.function_table().get(name) is function else name
+    name = name_of_function(function)
+    return function if function_table().get(name) is function else name
 
 
 def _source(source: Any) -> Portrait:
@@ -374,7 +379,7 @@ def _composition(tensor: torch.Tensor, inner: Callable[[Any], Any]) -> Portrait:
 
 def _class_of(tensor: torch.Tensor) -> list[type]:
     """Return a tensor's class, ignoring whether it is fake, and whether it also counts as a parameter."""
-    kind = torch.Tensor if type(tensor) is torch_compat.FakeTensor else type(tensor)
+    kind = torch.Tensor if type(tensor) is FakeTensor else type(tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter) and kind is not torch.nn.Parameter
     return [kind, torch.nn.Parameter] if is_parameter else [kind]
 
@@ -385,7 +390,7 @@ def _is_composed(tensor: torch.Tensor) -> bool:
 
 
 def _is_fake(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, torch_compat.FakeTensor)
+    return isinstance(tensor, FakeTensor)
 
 
 def _parts(tensor: torch.Tensor) -> Sequence[torch.Tensor]:

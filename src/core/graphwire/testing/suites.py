@@ -100,9 +100,7 @@ def saved_again(suite: type, file: Path) -> Path:
     method = "forkserver" if "forkserver" in _METHODS else "spawn"
     context: Any = multiprocessing.get_context(method)
     if method == "forkserver":
-        context.set_forkserver_preload(
-            ["graphwire.bridge.program.program", "graphwire.testing.constant_codec"]
-        )
+        context.set_forkserver_preload(["graphwire.bridge.program", "graphwire.testing.constant_codec"])
     made, trace_file = file.with_name(f"again-{file.name}"), file.with_name(f"{file.name}.txt")
     source = getattr(sys.modules[suite.__module__], "__file__", None)
     given = (suite.__module__, source, suite.__qualname__, file, made, trace_file)

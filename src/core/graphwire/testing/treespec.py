@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from graphwire.bridge import torch_compat
-from graphwire.bridge.graph import decode_treespec, encode_treespec
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.torch_compat.pytree import context_of, flatten_one, is_flattened, unflatten
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks import Registry, Tree, TreespecSerializer
-from graphwire.schema.texts import (
+from graphwire.schema.texts.treespec import (
     LEAF,
     TreeSpec,
     format_treespec,
@@ -29,8 +29,7 @@ from graphwire.schema.texts import (
     split_version,
     with_version,
 )
-from graphwire.testing.programs import assert_same_values
-from graphwire.testing.strategies import same_tree
+from graphwire.testing.programs import assert_same_values, same_tree
 from graphwire.testing.suites import assert_light_imports, plugin_of
 
 _JUNK: tuple[Any, ...] = (
@@ -75,7 +74,7 @@ class TreespecContract:
         types = registry.container_types.all
         assert types.by_container, types.failures
         for container, served in types.by_container.items():
-            assert torch_compat.is_flattened(container), f"{container} is not a registered pytree node"
+            assert is_flattened(container), f"{container} is not a registered pytree node"
             assert types.by_name[served.name] is served
             assert served.serializer is self.serializer
 
@@ -87,7 +86,7 @@ class TreespecContract:
 
     def test_a_context_comes_back_exactly(self) -> None:
         for example, spec in zip(self.examples, self._specs(), strict=True):
-            context = torch_compat.context_of(spec)
+            context = context_of(spec)
             version, tree = self.serializer.dump_context(context)
             assert 1 <= version <= self.serializer.version
             is_json = same_tree(json.loads(json.dumps(tree)), tree)
@@ -97,13 +96,13 @@ class TreespecContract:
 
     def test_a_container_comes_back_with_its_leaves_in_order(self, registry: Registry) -> None:
         for example in self.examples:
-            children, spec = torch_compat.flatten_one(example)
+            children, spec = flatten_one(example)
             again = decode_treespec(encode_treespec(spec, registry), registry)
             assert again == spec
-            made = torch_compat.unflatten(children, again)
+            made = unflatten(children, again)
             # Not the type of the example: a registration may rebuild another type, as that of `torch.Size` does.
-            assert type(made) is type(torch_compat.unflatten(children, spec))
-            assert_same_values(torch_compat.flatten_one(made)[0], children)
+            assert type(made) is type(unflatten(children, spec))
+            assert_same_values(flatten_one(made)[0], children)
 
     def test_equal_containers_have_equal_text(self, registry: Registry) -> None:
         for spec, spec_again in zip(self._specs(), self._specs(), strict=True):
@@ -115,12 +114,12 @@ class TreespecContract:
         for spec in self._specs():
             name, version = split_version(str(parse_treespec(encode_treespec(spec, registry)).type))
             assert registry.container_types.all.by_name[name].serializer is self.serializer
-            assert version == self.serializer.dump_context(torch_compat.context_of(spec))[0]
+            assert version == self.serializer.dump_context(context_of(spec))[0]
 
     def test_the_arity_is_the_number_of_children(self, registry: Registry) -> None:
         for example in self.examples:
-            children, spec = torch_compat.flatten_one(example)
-            arity = self.serializer.arity(spec.type, torch_compat.context_of(spec))
+            children, spec = flatten_one(example)
+            arity = self.serializer.arity(spec.type, context_of(spec))
             if arity is None:
                 continue
             assert arity == len(children)
@@ -131,7 +130,7 @@ class TreespecContract:
 
     def test_what_it_cannot_write_is_refused(self, registry: Registry) -> None:
         for example in self.refused:
-            _, spec = torch_compat.flatten_one(example)
+            _, spec = flatten_one(example)
             with pytest.raises(EncodeError):
                 encode_treespec(spec, registry)
 
@@ -174,4 +173,4 @@ class TreespecContract:
 
     def _specs(self) -> list[Any]:
         """Return the treespec of each example."""
-        return [torch_compat.flatten_one(example)[1] for example in self.examples]
+        return [flatten_one(example)[1] for example in self.examples]

@@ -27,8 +27,9 @@ from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import NewTensor, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.suites import assert_light_imports
-from graphwire.wire.archive import FileSource
-from graphwire.wire.weights import Folder, piece_digest
+from graphwire.wire.archive.source import FileSource
+from graphwire.wire.weights.folder import Folder
+from graphwire.wire.weights.piece_digests import piece_digest
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0,), (2, 0, 3), (1,), (7,), (2, 1, 5), (1,) * 12)
 _NAMES = (

@@ -11,8 +11,10 @@ A plugin's test file needs no more. A format whose documents nest containers als
 from __future__ import annotations
 
 import copy
+import enum
 import math
 import re
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -24,10 +26,57 @@ from hypothesis import strategies as st
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import BoundedFormat, RecordFormat, Tree, WireFormat
-from graphwire.testing import wire_examples
-from graphwire.testing.strategies import same_tree, trees
+from graphwire.testing.programs import same_tree, trees
 from graphwire.testing.suites import assert_light_imports
-from graphwire.wire import MAX_DEPTH, measure_tree
+from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree
+
+# ---------------------------------------------------------------- example values for the contract tests of wire formats
+# edge cases of encodings, and values that are not trees.
+
+
+class _Text(str):
+    """A subclass of `str`, which a format would decode as a plain `str`."""
+
+
+class _Number(enum.IntEnum):
+    ONE = 1
+
+
+SMALL: dict[str, Tree] = {
+    "schema_version": {"major": 8, "minor": 20},
+    "nodes": [{"target": "torch.ops.aten.add.Tensor", "inputs": [1, -2.5, True, None, "é"]}, [], {}],
+    "raw": b"\x00\xff",
+    "large": 1 << 80,
+    "nan": math.nan,
+}
+
+_EDGES = [0, 5, 7, 8, 15, 16, 31, 32, 53, 63, 64, 65, 4096]
+INTS = sorted({sign * (1 << bits) + more for bits in _EDGES for sign in (1, -1) for more in (-1, 0, 1)})
+INTS += [23, 24, -24, -25, 10**40, -(10**40), 10**4300 - 1, 1 - 10**4300]
+TOO_LONG = [10**4300, -(10**4300), 1 << 100_000]
+"""Integers of more than 4,300 digits."""
+FLOATS = [0.0, -0.0, 1.0, -1.5, 0.1, 1e22, 1e-5, 5e-324, 2.0**53]
+FLOATS += [sys.float_info.max, math.inf, -math.inf, math.nan]
+TEXTS = ["", "a", "é", "日本語", "😀", "\0", '"\\/', "\n\t\r\x1f\x7f"]
+TEXTS += ["\u2028\u2029", "\ufeff", "e\u0301", "$bytes"]
+TEXTS += ["x" * 31, "x" * 32, "x" * 256, "é" * 40_000]
+TEXTS += ["null", "NaN", "-Infinity", "1", "\uffff", "\U0010ffff"]
+BYTES = [b"", b"\0", b"\xff\xfe", bytes(range(256)), b"ab" * 40_000]
+SCALARS: list[Tree] = [None, True, False, *INTS, *FLOATS, *TEXTS, *BYTES]
+CONTAINERS: list[Tree] = [[], {}, [[]], [{}], {"": {}}, {"a": []}, [None], list(range(70_000))]
+CONTAINERS += [[[], [[]], {}]]
+KEYS = ["", " ", "$", ".", "a.b", "\0", "a\0b", "é", "0", "-1", "null", "__class__"]
+KEYS += ["$bytes", "$float", "$ref", "$$x"]
+IN_TAGS: list[Tree] = ["AAAA", "nan", "inf", 1, None, [], {}, b"x", math.inf, {"$bytes": "AAAA"}]
+"""Values of a key that looks like a tag of a format."""
+
+FOREIGN: list[Any] = [(), (1, 2), set(), frozenset(), object(), 1j, bytearray(b"x"), memoryview(b"x"), int]
+FOREIGN += [_Text("x"), _Number.ONE]
+FOREIGN_KEYS: list[Any] = [1, None, True, 1.5, b"k", (), _Text("k")]
+STRANGERS = [b"", b"\0", b"PK\x03\x04", b"\x80\x02}q\x00.", b"\x89PNG\r\n", b"hello", b"\x7fELF"]
+STRANGERS += [b"\xff" * 64, b"\0" * 64]
+"""First bytes of files that are not documents of any format: zip, pickle, image, text, executable."""
+
 
 _property = settings(
     deadline=None,
@@ -77,19 +126,19 @@ class WireFormatContract:
     def test_every_tree_comes_back(self, tree: Tree) -> None:
         self._comes_back(tree)
 
-    @pytest.mark.parametrize("value", wire_examples.SCALARS, ids=lambda v: repr(v)[:24])
+    @pytest.mark.parametrize("value", SCALARS, ids=lambda v: repr(v)[:24])
     def test_a_scalar_comes_back_alone_and_inside(self, value: Tree) -> None:
         self._comes_back(value)
         self._comes_back({"outer": [value, {"inner": value}]})
 
-    @pytest.mark.parametrize("tree", wire_examples.CONTAINERS, ids=lambda v: repr(v)[:24])
+    @pytest.mark.parametrize("tree", CONTAINERS, ids=lambda v: repr(v)[:24])
     def test_a_container_comes_back(self, tree: Tree) -> None:
         self._comes_back(tree)
         self._comes_back([tree])
 
-    @pytest.mark.parametrize("key", wire_examples.KEYS, ids=repr)
+    @pytest.mark.parametrize("key", KEYS, ids=repr)
     def test_any_text_is_a_key(self, key: str) -> None:
-        for value in wire_examples.IN_TAGS:
+        for value in IN_TAGS:
             self._comes_back({key: value})
             self._comes_back({key: value, "other": {key: {key: value}}})
 
@@ -109,21 +158,19 @@ class WireFormatContract:
         self._comes_back({"one": part, "two": part})
 
     def test_equal_trees_make_equal_bytes(self) -> None:
-        assert self.wire_format.encode(wire_examples.SMALL) == self.wire_format.encode(
-            copy.deepcopy(wire_examples.SMALL)
-        )
+        assert self.wire_format.encode(SMALL) == self.wire_format.encode(copy.deepcopy(SMALL))
 
     def test_encode_returns_bytes_and_leaves_the_tree_alone(self) -> None:
-        tree: Tree = {**wire_examples.SMALL, "$bytes": {"$bytes": [math.inf]}}
+        tree: Tree = {**SMALL, "$bytes": {"$bytes": [math.inf]}}
         before = copy.deepcopy(tree)
         assert type(self.wire_format.encode(tree)) is bytes
         assert same_tree(tree, before)
 
     def test_decode_reads_any_buffer(self) -> None:
-        data = self.wire_format.encode(wire_examples.SMALL)
+        data = self.wire_format.encode(SMALL)
         inside = memoryview(b"before" + data + b"after")[6 : 6 + len(data)]
         for buffer in (bytearray(data), memoryview(data), inside, memoryview(bytearray(data))):
-            assert same_tree(self.wire_format.decode(buffer), wire_examples.SMALL)
+            assert same_tree(self.wire_format.decode(buffer), SMALL)
 
     def test_a_bound_on_lists_and_dicts_is_kept(self) -> None:
         if not isinstance(self.wire_format, BoundedFormat):
@@ -134,11 +181,11 @@ class WireFormatContract:
             self.wire_format.decode_bounded(data, 99)
 
     def test_decode_keeps_nothing_of_its_buffer(self) -> None:
-        buffer = bytearray(self.wire_format.encode(wire_examples.SMALL))
+        buffer = bytearray(self.wire_format.encode(SMALL))
         tree = self.wire_format.decode(buffer)
         buffer[:] = bytes(len(buffer))
         buffer.clear()
-        assert same_tree(tree, wire_examples.SMALL)
+        assert same_tree(tree, SMALL)
 
     def test_decoded_trees_are_independent(self) -> None:
         data = self.wire_format.encode({"a": [1], "b": [1]})
@@ -161,7 +208,7 @@ class WireFormatContract:
         if not isinstance(self.wire_format, RecordFormat):
             pytest.skip("the format encodes trees only")
         for values in (
-            dict(wire_examples.SMALL, nan=None, raw=None),
+            dict(SMALL, nan=None, raw=None),
             {"$bytes": "AAAA"},
             {"$float": {"$$float": 1}},
             {},
@@ -206,21 +253,21 @@ class WireFormatContract:
 
     # Values that are not trees
 
-    @pytest.mark.parametrize("value", wire_examples.FOREIGN, ids=lambda value: type(value).__name__)
+    @pytest.mark.parametrize("value", FOREIGN, ids=lambda value: type(value).__name__)
     def test_a_value_that_no_format_has_is_refused(self, value: Any) -> None:
         trees: list[Any] = [value, [value], {"a": {"b": value}}]
         for tree in trees:
             with pytest.raises(FormatError):
                 self.wire_format.encode(tree)
 
-    @pytest.mark.parametrize("key", wire_examples.FOREIGN_KEYS, ids=lambda key: type(key).__name__)
+    @pytest.mark.parametrize("key", FOREIGN_KEYS, ids=lambda key: type(key).__name__)
     def test_a_key_that_is_no_text_is_refused(self, key: Any) -> None:
         trees: list[Any] = [{key: 1}, [{"a": {key: 1}}], {"a": 1, key: 2}]
         for tree in trees:
             with pytest.raises(FormatError):
                 self.wire_format.encode(tree)
 
-    @pytest.mark.parametrize("value", wire_examples.TOO_LONG, ids=lambda value: f"{value.bit_length()} bits")
+    @pytest.mark.parametrize("value", TOO_LONG, ids=lambda value: f"{value.bit_length()} bits")
     def test_an_integer_of_more_than_4300_digits_is_refused(self, value: int) -> None:
         trees: list[Tree] = [value, {"a": [1, value]}]
         for tree in trees:
@@ -240,13 +287,13 @@ class WireFormatContract:
     # Bytes that are not documents
 
     def test_every_truncation_is_refused(self) -> None:
-        data = self.wire_format.encode(wire_examples.SMALL)
+        data = self.wire_format.encode(SMALL)
         for size in range(len(data)):
             with pytest.raises(FormatError):
                 self.wire_format.decode(data[:size])
 
     def test_bytes_after_the_document_are_refused(self) -> None:
-        data = self.wire_format.encode(wire_examples.SMALL)
+        data = self.wire_format.encode(SMALL)
         for more in (b"\0", b"x", b"\xc0", b"\xf6", b"null", data):
             with pytest.raises(FormatError):
                 self.wire_format.decode(data + more)
@@ -271,7 +318,7 @@ class WireFormatContract:
         self._reads_or_refuses(bytes(data))
 
     def test_every_flipped_byte_is_a_tree_or_an_error_of_ours(self) -> None:
-        data = self.wire_format.encode(wire_examples.SMALL)
+        data = self.wire_format.encode(SMALL)
         for at in range(len(data)):
             for flip in (0x01, 0x20, 0x80, 0xFF):
                 self._reads_or_refuses(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
@@ -280,10 +327,10 @@ class WireFormatContract:
 
     def test_it_knows_its_own_documents(self) -> None:
         trees: list[Tree] = [{"a": 1}, *(dict.fromkeys(map(str, range(size))) for size in (2, 20, 70_000))]
-        for tree in (wire_examples.SMALL, *trees):
+        for tree in (SMALL, *trees):
             assert self.wire_format.matches(self.wire_format.encode(tree)[:64])
 
-    @pytest.mark.parametrize("head", wire_examples.STRANGERS, ids=repr)
+    @pytest.mark.parametrize("head", STRANGERS, ids=repr)
     def test_it_knows_no_strangers(self, head: bytes) -> None:
         assert not self.wire_format.matches(head)
 
@@ -298,7 +345,7 @@ class WireFormatContract:
         def work(number: int) -> None:
             for turn in range(100):
                 values: Tree = [number] * turn
-                self._comes_back({"thread": number, "values": values, "more": wire_examples.SMALL})
+                self._comes_back({"thread": number, "values": values, "more": SMALL})
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, range(8)))

@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import DecodeError, Problem, WeightsError
-from graphwire.lazy import difflib
 from graphwire.schema import (
     ITEM_SIZES,
     EncodedValue,
@@ -217,6 +216,8 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
                 if record is None and meta.shared is not None:
                     record = self.records.get(meta.shared)
                 return Payload(name, meta, record)
+        import difflib
+
         known = difflib.get_close_matches(name, [*self.weights, *self.constants], n=1)
         raise KeyError(
             f"there is no weight or constant {name!r:.200}"
@@ -391,3 +392,27 @@ def strided_bytes(
     for size, stride in zip(sizes, strides, strict=True):
         last += (size - 1) * stride
     return (last + 1) * item
+
+
+# ---------------------------------------------------------------------- what a `torch.save` file of named tensors holds
+# This module needs no reader of pickles.
+
+
+def number_width(dtype: str) -> int:
+    """Return the size of one number in bytes, the unit of a byte-order swap: half an element if the type is complex."""
+    return ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
+
+
+class StateDict(msgspec.Struct):
+    """The named tensors of a `torch.save` file."""
+
+    metas: dict[str, PayloadMeta] = {}
+    """The tensors by name. `same_as` marks further names of one object. Parts of a sparse tensor are named `NAME#INDEX`."""
+    records: dict[str, Record] = {}
+    """The records by full name."""
+    encoded: dict[str, EncodedValue] = {}
+    """The sparse tensors by name."""
+    unread: dict[str, str] = {}
+    """The reason for each value that is not read, by name."""
+    pickled: set[str] = set()
+    """The members already read as a single pickled tensor."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from itertools import chain
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from graphwire.errors import EncodeError, FormatError, LimitError
+import msgspec
+
+from graphwire.errors import ArchiveError, EncodeError, FormatError, LimitError
 
 MAX_DEPTH = 400
 """The nesting depth of containers that every format supports. Decoders recurse on the C stack, so it must be bounded."""
@@ -228,3 +230,48 @@ def _foreign(tree: Any, allowed: frozenset[type]) -> FormatError:
         elif kind is list:
             rest.extend((f"{place}[{index}]", value[index]) for index in reversed(range(len(value))))
     return FormatError("the tree changed while it was written")
+
+
+# ---- decodes the JSON records of an archive (configs, manifest, references), and finds keys that occur twice in JSON text
+
+
+_READ_DEPTH = MAX_DEPTH + 1  # a tag of the JSON format is one more container
+_T = TypeVar("_T")
+
+
+def decode_json_record(decoder: msgspec.json.Decoder[_T], data: bytes, what: str, place: str) -> _T:
+    """Return the value of a JSON record. Unknown fields are ignored.
+
+    Args:
+        what: a name for the record, for the message.
+
+    Raises:
+        ArchiveError: the bytes are not JSON of the decoder's type, or an object has a key twice.
+    """
+    try:
+        value = decoder.decode(data)
+        # A value that encodes to the same bytes lost nothing.
+        if msgspec.json.encode(value) != data and lost_a_key(msgspec.json.decode(data), data):
+            raise msgspec.DecodeError("a key occurs twice in one object")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ArchiveError(f"{what} damaged: {error}", place=place) from None
+    return value
+
+
+def lost_a_key(tree: Any, data: bytes) -> bool:
+    """Whether a reader that keeps the last of two equal keys loses texts of a JSON text.
+
+    A tree that encodes to the same bytes lost nothing. For other texts (with spaces, as torch writes them), texts are
+    counted.
+    """
+    if msgspec.json.encode(tree) == data:
+        return False
+    return 2 * measure_tree(tree, max_depth=_READ_DEPTH).texts != _quotes(data)
+
+
+def _quotes(data: bytes) -> int:
+    """Count the quotes that open or close a text: all except escaped ones."""
+    if b"\\" not in data:
+        return data.count(b'"')
+    without_pairs = data.replace(rb"\\", b"")
+    return without_pairs.count(b'"') - without_pairs.count(rb"\"")

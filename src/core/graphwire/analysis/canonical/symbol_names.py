@@ -8,27 +8,181 @@ time is linear in the length of the text.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from graphwire.analysis.canonical.encoding import content_bytes, digest
-from graphwire.analysis.canonical.expression_content import COMMUTATIVE, expression_content
-from graphwire.errors import ExpressionError
-from graphwire.lazy import pattern
-from graphwire.schema import RangeConstraint
-from graphwire.schema.texts import (
-    Expression,
-    format_expression,
-    format_infix,
-    parse_expression,
-    parse_infix,
-    symbols_of,
-)
+from graphwire.errors import ExpressionError, GraphwireError
+from graphwire.schema import Float, RangeConstraint, decode_float
+from graphwire.schema.texts.constructor import Expression, format_expression, parse_expression, symbols_of
+from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
 
-_NUMBERED = pattern(r"([a-z]+)[0-9]+", re.ASCII)
+# --------------------------- deterministic bytes of a content tree: MessagePack with exactly one encoding for each tree
+# A tree is None, bool, int, float, str, bytes, a list of trees, or a dict with text keys. The encoding does not depend on the
+# schema. `docs/spec/canonical.md` specifies it for other languages:
+#
+# * every head is the shortest that MessagePack offers; an integer has its shortest form, unsigned from zero on;
+# * a float has 64 bits, and NaN is `7ff8000000000000`;
+# * the keys of a dict ascend by their UTF-8 bytes;
+# * an integer outside -2**63 … 2**64 - 1 is the list `["integer", TEXT]` with its hexadecimal digits;
+# * text with lone surrogates, which UTF-8 cannot encode, is bytes: the surrogates are encoded like other code points.
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def content_bytes(tree: Any) -> bytes:
+    """Return the bytes of a tree. Parts may be encoded already (`msgspec.Raw`). The keys of dicts must ascend.
+
+    Raises:
+        RecursionError: the tree nests too deeply.
+    """
+    try:
+        return _encoder.encode(tree)
+    except (OverflowError, UnicodeEncodeError):
+        return _encoder.encode(_respelled(tree))
+
+
+def content_float(value: Float) -> float:
+    """Return the value of a float in a document. Every NaN becomes the same NaN."""
+    value = decode_float(value)
+    return math.nan if math.isnan(value) else value
+
+
+def plain_content(tree: Any) -> Any:
+    """Return plain data as content: lists and mappings begin with their kind, the keys of mappings ascend."""
+    if isinstance(tree, list):
+        return ["list", *map(plain_content, tree)]
+    if isinstance(tree, dict):
+        pairs = [[key, plain_content(value)] for key, value in tree.items()]
+        return ["mapping", *sorted(pairs, key=itemgetter(0))]
+    if isinstance(tree, (bytearray, memoryview)):
+        return bytes(tree)
+    return content_float(tree) if isinstance(tree, float) else tree
+
+
+def digest(*parts: bytes) -> bytes:
+    """Return the 16-byte BLAKE2b digest of the parts, each preceded by its length (8 bytes, little-endian)."""
+    import hashlib
+
+    whole = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "little"))
+        whole.update(part)
+    return whole.digest()
+
+
+def _respelled(tree: Any) -> Any:
+    """Return the tree with replacements for integers and text that MessagePack cannot encode."""
+    if isinstance(tree, dict):
+        return {key: _respelled(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_respelled(item) for item in tree]
+    if type(tree) is int and not -(1 << 63) <= tree < 1 << 64:
+        return ["integer", f"{tree:x}"]
+    if type(tree) is str:
+        try:
+            tree.encode()
+        except UnicodeEncodeError:
+            return tree.encode("utf-8", "surrogatepass")
+    return tree
+
+
+# --------------------------------------------------------------------------------- the content of a symbolic expression
+# equal for all texts that torch and sympy write for the same expression.
+#
+# A number is itself, a symbol is `["symbol", NAME]`, an operation is a list of its head and operands. Differences between
+# releases of sympy, and between constructor text and infix text, are normalized. Nothing else is evaluated:
+#
+# * operands of sums, products, Max, Min, And, Or and Xor that are the same operation are merged into it. Operands of these, of
+#   Equality and of Unequality ascend by their bytes;
+# * the integers and fractions among the factors of a product become one number, as long as it has at most 256 bits;
+# * `a > b` is `b < a`, and `a >= b` is `b <= a`;
+# * assumptions about symbols are omitted: the symbols' kinds and ranges encode them.
+
+
+_ASSOCIATIVE = frozenset("Add And Max Min Mul Or Xor".split())
+COMMUTATIVE = _ASSOCIATIVE | {"Equality", "Unequality"}
+"""The operations in which the order of operands has no meaning."""
+_CONVERSE = {"GreaterThan": "LessThan", "StrictGreaterThan": "StrictLessThan"}
+_CONSTANTS: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "oo": math.inf,
+    "-oo": -math.inf,
+    "nan": math.nan,
+}
+_MAX_BITS = 256
+
+
+def expression_content(expression: Expression, rename: Callable[[str], str]) -> Any:
+    """Return the content of an expression.
+
+    Args:
+        rename: returns the new name of a symbol.
+
+    Raises:
+        RecursionError: the expression nests too deeply.
+    """
+    head, args = expression
+    if head == "Integer":
+        return args[0]
+    if head == "Symbol":
+        return ["symbol", rename(args[0])]
+    if head == "Float":
+        return content_float(float(args[0])) if args[1] == 53 else ["Float", *args]
+    if head == "Rational":
+        return _fraction(*args)
+    if not args:
+        return _CONSTANTS.get(head, [head])
+    operands = []
+    for part in args:
+        operand = expression_content(part, rename)
+        if head in _ASSOCIATIVE and type(operand) is list and operand[0] == head:
+            operands += operand[1:]
+        else:
+            operands.append(operand)
+    if head == "Mul":
+        operands = _with_one_number(operands)
+    if head in _ASSOCIATIVE and len(operands) == 1:
+        return operands[0]
+    if head in COMMUTATIVE:
+        operands.sort(key=content_bytes)
+    elif head in _CONVERSE:
+        return [_CONVERSE[head], operands[1], operands[0]]
+    return [head, *operands]
+
+
+def _fraction(numerator: int, denominator: int) -> Any:
+    divisor = math.gcd(numerator, denominator)
+    numerator, denominator = numerator // divisor, denominator // divisor
+    return numerator if denominator == 1 else ["Rational", numerator, denominator]
+
+
+def _with_one_number(factors: list[Any]) -> list[Any]:
+    """Return the factors of a product with integers and fractions multiplied, as long as the result has at most 256 bits."""
+    numerator, denominator, others = 1, 1, []
+    for factor in factors:
+        one, other = (factor, 1) if type(factor) is int else (0, 0)
+        if type(factor) is list and factor[0] == "Rational":
+            one, other = factor[1:]
+        if other and (numerator * one).bit_length() <= _MAX_BITS >= (denominator * other).bit_length():
+            numerator, denominator = numerator * one, denominator * other
+        else:
+            others.append(factor)
+    number = _fraction(numerator, denominator)
+    return others if number == 1 and others else [number, *others]
+
+
+_NUMBERED = r"(?a)([a-z]+)[0-9]+"
 """A symbol's name in torch's form. Its letters (`s`, `u`, `zuf` …) encode the symbol's origin and are kept."""
 _ROUNDS = 2
 
@@ -172,7 +326,7 @@ def _note_places(shape: _Shape, place: bytes, found: Mapping[str, list[bytes]]) 
 
 
 def _letters(name: str) -> str:
-    numbered = _NUMBERED.fullmatch(name)
+    numbered = re.fullmatch(_NUMBERED, name)
     return numbered[1] if numbered else "s"
 
 
@@ -214,3 +368,77 @@ def _renamed(expression: Expression, rename: Callable[[str], str]) -> tuple[Expr
         text = f"{head}({', '.join([text for _, text in operands])})"
         return Expression(head, tuple([operand for operand, _ in operands])), text
     return renamed, format_expression(renamed)
+
+
+# ------------------------ the content tree of a treespec, independent of how the contexts of its containers are encoded
+# A leaf is None; a container is `[type, context, child…]`. torch's text loses some facts about contexts; graphwire then writes
+# a tagged form under `TYPE@2`. The content keeps only what torch's text keeps: a tuple in a context is a list, and the keys of
+# a dict in it are text.
+
+
+def treespec_content(text: str) -> Any:
+    """Return the content of a treespec, or `["text", TEXT]` for text that cannot be parsed.
+
+    Raises:
+        RecursionError: containers nest too deeply.
+    """
+    try:
+        return _container(parse_treespec(text))
+    except GraphwireError:
+        return ["text", text]
+
+
+def _container(spec: TreeSpec) -> Any:
+    if spec.type is None:
+        return None
+    name, version = split_version(spec.type)
+    return [name, _context(name, version, spec.context), *map(_container, spec.children)]
+
+
+def _context(name: str, version: int, context: Any) -> Any:
+    if isinstance(context, str):
+        try:
+            context = json.loads(context)
+        except (ValueError, RecursionError):
+            return ["text", context]
+    else:
+        match context:
+            case [str(), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
+                context = [fields, none]  # a dataclass as torch 2.1 and 2.2 wrote it, with its class in front
+    if name == "collections.defaultdict" and version == 2 and isinstance(context, dict):
+        module, _, factory = str(context.get("factory") or "").rpartition(".")
+        context = {
+            "default_factory_module": module,
+            "default_factory_name": factory,
+            "dict_context": _untagged(context.get("keys")),
+        }
+    return plain_content(_untagged(context) if version > 1 else context)
+
+
+def _untagged(tree: Any) -> Any:
+    """Return the value without the tags of `schema.texts.treespec.encode_value`, in the form that Python's JSON has for it."""
+    if isinstance(tree, list):
+        return list(map(_untagged, tree))
+    if not isinstance(tree, dict):
+        return tree
+    match tree:
+        case {"tuple": list(items), **rest} if not rest:
+            return list(map(_untagged, items))
+        case {"dict": list(pairs), **rest} if not rest and all(
+            isinstance(pair, list) and len(pair) == 2 for pair in pairs
+        ):
+            return {_key(key): _untagged(value) for key, value in pairs}
+        case {"float": ("inf" | "-inf" | "nan") as text, **rest} if not rest:
+            return float(text)
+        case {"bytes": str(text), **rest} if not rest:
+            try:
+                return base64.b64decode(text, validate=True)
+            except (binascii.Error, ValueError):
+                return tree
+        case {"enum": str(kind), "name": str(name), **rest} if not rest:
+            return {"__enum__": True, "fqn": kind, "name": name}
+    return {key: _untagged(value) for key, value in tree.items()}
+
+
+def _key(tree: Any) -> str:
+    return tree if isinstance(tree, str) else json.dumps(_untagged(tree), default=repr)

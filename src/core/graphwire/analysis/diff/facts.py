@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from graphwire.analysis import canonical
-from graphwire.analysis.diff.argument_text import argument_text
-from graphwire.analysis.validation import number_text
+from graphwire.analysis.validation.value_rules import number_text
+from graphwire.analysis.value_text import argument_text
 from graphwire.errors import GraphwireError
 from graphwire.schema import (
     VALUE_TABLES,
@@ -23,14 +22,9 @@ from graphwire.schema import (
     TensorMeta,
     value_name,
 )
-from graphwire.schema.texts import (
-    Expression,
-    TreeSpec,
-    format_infix,
-    parse_infix,
-    parse_treespec,
-    split_version,
-)
+from graphwire.schema.texts.constructor import Expression
+from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
 
 Facts = dict[str, str]
 """The facts about one entry: text by the name of the fact."""
@@ -64,14 +58,18 @@ class Labels:
 
     def _note(self, value: SymInt, label: str) -> None:
         if value.as_expr is not None:
-            expression, _ = canonical.parsed(value.as_expr.expr_str)
+            from graphwire.analysis.canonical.symbol_names import parsed
+
+            expression, _ = parsed(value.as_expr.expr_str)
             if expression is not None and expression.head == "Symbol":
                 self._labels.setdefault(expression.args[0], label)
 
     def infix(self, text: str) -> str:
         """Return an expression, in either syntax, as readable text."""
         if text not in self._texts:
-            expression, _ = canonical.parsed(text)
+            from graphwire.analysis.canonical.symbol_names import parsed
+
+            expression, _ = parsed(text)
             self._texts[text] = text if expression is None else self._written(expression)
         return self._texts[text]
 
@@ -83,9 +81,9 @@ class Labels:
             return text
 
     def _written(self, expression: Expression) -> str:
-        return format_infix(
-            canonical.renamed_expression(expression, lambda name: self._labels.get(name, name))
-        )
+        from graphwire.analysis.canonical.symbol_names import renamed_expression
+
+        return format_infix(renamed_expression(expression, lambda name: self._labels.get(name, name)))
 
     def value(self, value: SymInt | SymFloat | SymBool) -> str:
         """Return a number or truth value, which may be symbolic, as readable text."""
@@ -164,10 +162,12 @@ def _plain(record: Any) -> str:
 
 
 def _inputs(program: Program, labels: Labels) -> Entries:
+    from graphwire.analysis.canonical.content_hashing import arm_of_spec
+
     found: Entries = {}
     graph, position = program.graph_module.graph, 0
     for spec, argument in zip(program.graph_module.signature.input_specs, graph.inputs, strict=True):
-        arm, held = canonical.arm_of_spec(spec)
+        arm, held = arm_of_spec(spec)
         targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
         facts = _argument_facts(graph, argument, labels)
         if targets:
@@ -184,10 +184,12 @@ def _inputs(program: Program, labels: Labels) -> Entries:
 
 
 def _outputs(program: Program, labels: Labels) -> Entries:
+    from graphwire.analysis.canonical.content_hashing import arm_of_spec
+
     found: Entries = {}
     graph, position = program.graph_module.graph, 0
     for spec, argument in zip(program.graph_module.signature.output_specs, graph.outputs, strict=True):
-        arm, held = canonical.arm_of_spec(spec)
+        arm, held = arm_of_spec(spec)
         targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
         if targets and arm != "user_input_mutation":
             key = f"{arm.replace('_', ' ')} {getattr(held, targets[0])}"

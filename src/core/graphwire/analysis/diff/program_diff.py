@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from graphwire.analysis.canonical import (
+from graphwire.analysis.canonical.content_hashing import (
     Arrangement,
     PayloadSet,
     arrangement,

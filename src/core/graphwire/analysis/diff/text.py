@@ -8,10 +8,9 @@ from itertools import groupby
 
 import msgspec
 
-from graphwire.analysis.diff.element_change import ElementChange
 from graphwire.analysis.diff.nodes import Detail, NodeChange
 from graphwire.analysis.diff.program_diff import Change, Diff
-from graphwire.analysis.diff.weights import compared_text
+from graphwire.analysis.diff.weights import ElementChange, compared_text
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 

@@ -11,10 +11,19 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names
-from graphwire.analysis.validation.legal_names import is_value_name, quoted
-from graphwire.analysis.validation.value_rules import check_class, check_device, check_target
-from graphwire.analysis.validation.walk import Place, Walk, report_arms
+from graphwire.analysis.validation.value_rules import (
+    MAX_NAME,
+    Place,
+    Walk,
+    are_value_names,
+    check_class,
+    check_device,
+    check_target,
+    is_own_path,
+    is_value_name,
+    quoted,
+    report_arms,
+)
 from graphwire.schema import (
     ARGUMENT_ARMS,
     ARMS,
@@ -29,7 +38,7 @@ from graphwire.schema import (
     TreespecArgument,
     by_arm,
 )
-from graphwire.schema.texts import parse_treespec
+from graphwire.schema.texts.treespec import parse_treespec
 
 
 class Scope:
@@ -52,9 +61,7 @@ class Scope:
         if graph is not None:
             self.values = {kind: getattr(graph, field) for kind, field in VALUE_TABLES.items()}
         self.good: dict[str, Mapping[str, Any]] = {
-            kind: self.values[kind]
-            if kind in self.values and legal_names.are_value_names(self.values[kind])
-            else {}
+            kind: self.values[kind] if kind in self.values and are_value_names(self.values[kind]) else {}
             for kind in ("tensor", "sym_int")
         }
         """The graph's values by kind; empty for a kind in which a name is not a valid value name."""
@@ -147,7 +154,7 @@ def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: i
     if not isinstance(value, str):
         walk.check_name((place, ".node"), value.node)
         value, place = value.name, (place, ".name")
-    if not legal_names.is_own_path(value.partition(".")[2]):
+    if not is_own_path(value.partition(".")[2]):
         walk.report(place, "name", f"{quoted(value)} cannot name an attribute of the graph's module")
     _constant(walk, scope, place, value, nesting, defines)
 
@@ -175,7 +182,7 @@ def _entries(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, d
 
 
 def _type_name(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
-    if not value.isidentifier() or len(value) > legal_names.MAX_NAME:
+    if not value.isidentifier() or len(value) > MAX_NAME:
         walk.report(place, "element-type", f"{quoted(value)} cannot name an element type or layout")
 
 

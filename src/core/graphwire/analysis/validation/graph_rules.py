@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.argument_rules import RULES, Scope, check_argument
-from graphwire.analysis.validation.legal_names import is_value_name, quoted
 from graphwire.analysis.validation.value_rules import (
+    Place,
+    Walk,
     check_class,
     check_composition,
     check_indices,
@@ -27,10 +27,12 @@ from graphwire.analysis.validation.value_rules import (
     check_symbol,
     check_target,
     has_unusual_line_ends,
+    is_operator_name,
+    is_parameter_name,
     is_usual_meta,
+    is_value_name,
+    quoted,
 )
-from graphwire.analysis.validation.walk import Place, Walk
-from graphwire.lazy import pattern
 from graphwire.schema import (
     ARGUMENT_ARMS,
     ARMS,
@@ -43,9 +45,9 @@ from graphwire.schema import (
     ValueMetadata,
     arm_of,
 )
-from graphwire.schema.texts import GRAMMARS
+from graphwire.schema.texts.metadata import GRAMMARS
 
-_OVERLOAD = pattern(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re.ASCII)
+_OVERLOAD = r"(?a)torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+"
 """The serialized name of an operator that may have a fake kernel."""
 
 _LITERALS = [index for index, arm in enumerate(ARGUMENT_ARMS) if arm not in RULES and not ARMS[arm].feature]
@@ -114,7 +116,7 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
     known = walk.good_keywords
     for name in named:
         if name not in known:
-            if not legal_names.is_parameter_name(name, keyword=True):
+            if not is_parameter_name(name, keyword=True):
                 return False
             known.add(name)
     if len(set(named)) != len(named):
@@ -164,7 +166,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     """
     target = node.target
     if target not in walk.good_targets:
-        if not legal_names.is_operator_name(target):
+        if not is_operator_name(target):
             return False
         walk.good_targets.add(target)
     if node.propagate:
@@ -207,12 +209,12 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
         if name:
             given.add(name)
             strict = named.kind == ArgumentKind.KEYWORD
-            if not legal_names.is_parameter_name(name, keyword=strict):
+            if not is_parameter_name(name, keyword=strict):
                 walk.report((here, ".name"), "name", f"{quoted(name)} cannot name an argument")
         check_argument(walk, scope, (here, ".arg"), named.arg, nesting)
     if node.propagate:
         walk.use_feature("propagate", (place, ".propagate"))
-        if not _OVERLOAD.fullmatch(node.target):
+        if not re.fullmatch(_OVERLOAD, node.target):
             fault = (
                 f"a load cannot compute the metadata of {quoted(node.target)}: it is not an operator overload"
             )
@@ -232,7 +234,7 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 
 _LOOKED_AT = frozenset(GRAMMARS)
 """The metadata keys that have a grammar to check. Stack traces are checked separately."""
-_ELEMENT = pattern(r"\[[0-9]{1,9}\]\Z")
+_ELEMENT = r"\[[0-9]{1,9}\]\Z"
 """The end of a key of `value_metadata` that refers to an element of a node's results."""
 
 
@@ -358,7 +360,7 @@ def check_graph(
     for key, origin in graph.value_metadata.items():
         here = (place, ".value_metadata", key)
         if key not in scope.defined:
-            walk.check_name(here, _ELEMENT.sub("", key))
+            walk.check_name(here, re.sub(_ELEMENT, "", key))
         if origin.name is not None:
             walk.check_name((here, ".name"), origin.name)
         if origin.value is not None:

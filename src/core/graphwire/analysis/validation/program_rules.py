@@ -1,6 +1,6 @@
 """Validation of a document against the rules of its schema. It reports every problem with its place and kind.
 
-The types of records are checked when they are made from a tree (`schema.trees.conversion`). This module checks what types
+The types of records are checked when they are made from a tree (`schema.trees`). This module checks what types
 cannot express. The kinds of problems are stable:
 
     arm                   a union has no arm set, or several
@@ -34,6 +34,7 @@ module call graph are not resolved, because torch itself leaves stale ones there
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from itertools import zip_longest
 from typing import Any, Final
@@ -41,13 +42,27 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.argument_rules import Scope, check_argument
 from graphwire.analysis.validation.graph_rules import check_graph, check_hidden
-from graphwire.analysis.validation.legal_names import number_text, quoted
-from graphwire.analysis.validation.value_rules import check_lines, check_metadata, has_unusual_line_ends
-from graphwire.analysis.validation.walk import Place, Walk, arms_of, path_of, report_arms
-from graphwire.errors import ExpressionError, GraphwireError, Problem, ValidationError
+from graphwire.analysis.validation.value_rules import (
+    Place,
+    Walk,
+    are_attribute_paths,
+    arms_of,
+    check_lines,
+    check_metadata,
+    has_unusual_line_ends,
+    is_attribute_path,
+    is_parameter_name,
+    is_value_name,
+    number_text,
+    path_fault,
+    path_of,
+    quoted,
+    report_arms,
+)
+from graphwire.analysis.validation.weight_checks import missing_values
+from graphwire.errors import EncodeError, ExpressionError, GraphwireError, Problem, ValidationError
 from graphwire.schema import (
     FEATURES,
     SCHEMA_VERSION,
@@ -60,20 +75,15 @@ from graphwire.schema import (
     GraphSignature,
     InputSpec,
     ModuleCallSignature,
+    PayloadMeta,
     Program,
     RangeConstraint,
     value_name,
 )
-from graphwire.schema.texts import (
-    CONSTANTS,
-    check_expression,
-    check_guard,
-    check_range_key,
-    keywords_of,
-    parse_expression,
-    parse_treespec,
-    symbols_of,
-)
+from graphwire.schema.texts.constructor import CONSTANTS, parse_expression, symbols_of
+from graphwire.schema.texts.growth import check_expression, check_range_key
+from graphwire.schema.texts.guard import check_guard
+from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 
 
 class ValidationLimits(msgspec.Struct, frozen=True):
@@ -92,7 +102,7 @@ def validate(
     """Return every problem of `program`; an empty list if it is valid.
 
     Args:
-        program: records as `schema.trees.conversion` or the bridge makes them.
+        program: records as `schema.trees` or the bridge makes them.
         limits: limits to use instead of DEFAULT_LIMITS.
         constants: the names of the constants among the payloads. If passed, references to constants are resolved.
     """
@@ -134,12 +144,12 @@ def _raise(problems: list[Problem]) -> None:
 
 def payload_name_problems(given: Collection[str]) -> list[Problem]:
     """Return a problem for each name that is not legal for weights and constants."""
-    if legal_names.are_attribute_paths(given):
+    if are_attribute_paths(given):
         return []
     return [
-        Problem(f"payloads[{quoted(name)}]", "path", legal_names.path_fault(name))
+        Problem(f"payloads[{quoted(name)}]", "path", path_fault(name))
         for name in given
-        if not legal_names.is_attribute_path(name)
+        if not is_attribute_path(name)
     ]
 
 
@@ -155,7 +165,7 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
             walk.report((place, f".{side}_specs"), "count", message)
     parameters = [spec.parameter.parameter_name for spec in inputs if spec.parameter is not None]
     buffers = [spec.buffer.buffer_name for spec in inputs if spec.buffer is not None]
-    good = legal_names.are_attribute_paths([*parameters, *buffers])
+    good = are_attribute_paths([*parameters, *buffers])
     for index, (spec, argument) in enumerate(zip_longest(inputs, graph.inputs[: len(inputs)])):
         if not (good and argument is not None and _is_good_held(spec, argument, targets)):
             _check_spec(walk, (place, ".input_specs", index), spec, argument, targets)
@@ -295,7 +305,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
     if entries and entries[0].signature is not None:
         names = entries[0].signature.forward_arg_names or ()
         check_hidden(walk, (place, ".module_call_graph[0].signature.forward_arg_names"), module.graph, names)
-    good = legal_names.are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
+    good = are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
     for index, entry in enumerate(entries):
         if good and entry.signature is None:
             continue
@@ -324,7 +334,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
 
 def _check_names(walk: Walk, place: Place, given: list[str]) -> None:
     for index, name in enumerate(given):
-        if not legal_names.is_parameter_name(name, keyword=True):
+        if not is_parameter_name(name, keyword=True):
             walk.report((place, f"[{index}]"), "name", f"{quoted(name)} cannot name an argument or field")
     if len(set(given)) != len(given):
         walk.report(place, "duplicate", "a name occurs twice in this list")
@@ -346,11 +356,7 @@ def _in_spec_faults(text: str, generated: bool) -> list[tuple[str, str]]:
         return []
     faults = []
     for name in keywords:
-        if (
-            not isinstance(name, str)
-            or not legal_names.is_parameter_name(name, keyword=True)
-            or name == "self"
-        ):
+        if not isinstance(name, str) or not is_parameter_name(name, keyword=True) or name == "self":
             faults.append(("name", f"{quoted(str(name))} cannot name a keyword argument"))
             break
     if generated and keywords:
@@ -399,7 +405,7 @@ def _check_versions(walk: Walk, program: Program) -> None:
         walk.report((None, "schema_version.major"), "version", message)
     for namespace, version in program.opset_version.items():
         here = (None, f"opset_version[{quoted(namespace)}]")
-        if not legal_names.is_attribute_path(namespace):
+        if not is_attribute_path(namespace):
             walk.report(here, "name", f"{quoted(namespace)} cannot name an operator namespace")
         if type(version) is not int or version < 1:
             walk.report(here, "version", f"{number_text(version)} is not a version: versions start at 1")
@@ -437,7 +443,7 @@ def _check_replacements(walk: Walk, program: Program) -> None:
 
     for name, text in replaced.items():
         here = (None, f"graph_module.replacements[{quoted(name)}]")
-        if name not in program.range_constraints or not legal_names.is_value_name(name) or name in CONSTANTS:
+        if name not in program.range_constraints or not is_value_name(name) or name in CONSTANTS:
             walk.report(here, "name", f"{quoted(name)} is not a symbol with a range")
         walk.check_text(here, "expression", parse, text)
     for text in walk.good_expressions if replaced else ():
@@ -525,3 +531,47 @@ def _check_requires(walk: Walk, program: Program) -> None:
         if feature not in listed:
             message = f"the extension {feature} is used but not listed (first use: {path_of(place)})"
             walk.report((None, "requires"), "missing-requirement", message)
+
+
+# ---------------------------------------------- check before a save that a load would accept the records of the program
+
+
+_SHOWN: Final = 5
+_NODE = r"graph_module\.graph\.nodes\[(\d+)\]"
+UNREADABLE = (
+    "A file cannot represent something in the program, or in what a plugin writes of it. If neither is the cause, this is a "
+    "bug in graphwire: please report it"
+)
+"""The remedy for records that cannot be read for an unknown reason."""
+
+
+def check_saved_program(
+    program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
+) -> None:
+    """Check that a load would accept the records and payloads.
+
+    Raises:
+        EncodeError: a load would reject them; the error lists the problems and their nodes.
+    """
+    try:
+        names = payload_name_problems([*weights, *constants])
+        problems = [*validate(program), *missing_values(program, weights, constants), *names]
+    except (TypeError, AttributeError, ValueError, LookupError) as error:
+        # Records of a wrong type. No reader makes such records.
+        raise EncodeError(
+            f"an operator handler returned invalid records: {type(error).__name__}: {error}",
+            remedy=UNREADABLE,
+        ) from error
+    if problems:
+        more = len(problems) - _SHOWN
+        shown = "; ".join(_problem_text(program, each) for each in problems[:_SHOWN])
+        rest = f"; and {more} more" if more > 0 else ""
+        raise EncodeError(f"the file could not be loaded again: {shown}{rest}", remedy=UNREADABLE)
+
+
+def _problem_text(program: Program, problem: Problem) -> str:
+    found = re.match(_NODE, problem.place)
+    if found is None:
+        return str(problem)
+    node = program.graph_module.graph.nodes[int(found[1])]
+    return f"{problem} (node {node.name or '?'}, {node.target})"

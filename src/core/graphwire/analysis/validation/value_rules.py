@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Callable, Collection
+from keyword import kwlist
 from math import prod
+from typing import Any
 
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names
-from graphwire.analysis.validation.legal_names import is_value_name, number_text, quoted
-from graphwire.analysis.validation.walk import Place, Walk, report_arms
+from graphwire.errors import GraphwireError, Problem
 from graphwire.schema import (
     MAX_DIMENSIONS,
     MAX_ELEMENTS,
+    Argument,
     Composition,
     CustomObjArgument,
     Device,
+    Graph,
     Layout,
     Node,
+    Program,
     SymBool,
     SymExpr,
     SymFloat,
@@ -25,7 +31,223 @@ from graphwire.schema import (
     ValueMetadata,
     fault_of_extents,
 )
-from graphwire.schema.texts import GRAMMARS, check_expression
+from graphwire.schema.texts.growth import check_expression
+from graphwire.schema.texts.metadata import GRAMMARS
+
+# ---------------------------------------------------------------------------------------- rules for names in a document
+# only names that are valid in torch's generated Python code and cannot inject code.
+#
+# torch writes value names and keywords into generated code verbatim. It writes the parts of an attribute path verbatim or, if
+# a part is not an identifier (`layers.0`), between double quotes without escaping (`torch/fx/graph_module.py`,
+# `torch/fx/graph.py`). So a part may be any printable text without quotes and backslashes.
+
+
+MAX_NAME = 1024
+"""The maximum length of a name in characters. torch joins a module path into one name; real names stay below 300."""
+
+_KEYWORDS = frozenset({*kwlist, "__debug__"})
+_RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
+"""Names that values must not have: keywords, `self`, and the globals of generated code. torch itself cannot run a program
+with such an input."""
+_NAMES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
+_PATHS = re.compile(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
+_UNSAFE = r"[\"'\\`]"
+_USUAL_PATH = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+_OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
+
+
+def is_dunder(name: str) -> bool:
+    """Return whether `name` has the form that Python reserves for special attributes, such as `__class__`."""
+    return name[:2] == "__" and name[-2:] == "__"
+
+
+def is_value_name(name: str) -> bool:
+    """Return whether `name` can be a local variable of generated code: an ASCII identifier, like the names that torch makes."""
+    return (
+        name.isidentifier()
+        and name.isascii()
+        and name not in _RESERVED
+        and name[:2] + name[-2:] != "____"
+        and len(name) <= MAX_NAME
+    )
+
+
+def are_value_names(given: Collection[str]) -> bool:
+    """Return True if all names certainly pass `is_value_name`, and False if each must be checked with it."""
+    text = _joined(given, _NAMES)
+    return text is not None and "\n__" not in text and _RESERVED.isdisjoint(given)
+
+
+def is_parameter_name(name: str, *, keyword: bool) -> bool:
+    """Return whether `name` can name an argument in an operator's schema (`self`, `from`) or, if `keyword`, a keyword argument.
+
+    Python normalizes identifiers (NFKC), so an identifier in another form would name something else than it shows.
+    """
+    return (
+        name.isidentifier()
+        and len(name) <= MAX_NAME
+        and not is_dunder(name)
+        and not (keyword and name in _KEYWORDS)
+        and (name.isascii() or unicodedata.is_normalized("NFKC", name))
+    )
+
+
+def is_own_path(path: str) -> bool:
+    """Return whether `path` can be an attribute that a graph reads from its own module: torch writes it as code and derives a
+    value's name from it."""
+    return is_value_name(path.replace(".", "_")) and not any(
+        part in _KEYWORDS or is_dunder(part) for part in path.split(".")
+    )
+
+
+def is_attribute_name(name: str) -> bool:
+    """Return whether `name` can be an attribute of a module."""
+    return is_plain_text(name) and "." not in name and not is_dunder(name)
+
+
+def is_attribute_path(path: str) -> bool:
+    """Return whether `path` can be a qualified name, such as `layers.0.weight`."""
+    if len(path) > MAX_NAME:
+        return False
+    if _USUAL_PATH.fullmatch(path) is not None and "__" not in path:
+        return True
+    return all(map(is_attribute_name, path.split(".")))
+
+
+def path_fault(path: str) -> str:
+    """Return the message about a name that is not an attribute path."""
+    return f"{quoted(path)} is not an attribute path such as layers.0.weight"
+
+
+def are_attribute_paths(given: Collection[str]) -> bool:
+    """Return True if all names certainly pass `is_attribute_path`, and False if each must be checked with it."""
+    text = _joined(given, _PATHS)
+    return text is not None and "__" not in text
+
+
+def _joined(given: Collection[str], form: re.Pattern[str]) -> str | None:
+    """Return the names, each between line feeds, or None if one is too long or has another form."""
+    text = "\n".join(["", *given, ""])
+    is_good = form.fullmatch(text, 1) and text.count("\n") == len(given) + 1
+    return text if is_good and max(map(len, given), default=0) <= MAX_NAME else None
+
+
+def is_operator_name(name: str) -> bool:
+    """Return whether `name` has the form of a serialized operator: `torch.ops.aten.add.Tensor`, `#namespace:name`."""
+    return len(name) <= MAX_NAME and _OPERATOR.fullmatch(name) is not None
+
+
+def is_plain_text(text: str) -> bool:
+    """Return whether `text` is printable, not empty, of bounded length, and free of quotes and backslashes."""
+    return 0 < len(text) <= MAX_NAME and text.isprintable() and re.search(_UNSAFE, text) is None
+
+
+def quoted(text: str) -> str:
+    """Return `text` for a message: escaped, and truncated to 80 characters."""
+    return repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
+
+
+def number_text(number: int) -> str:
+    """Return `number` for a message. Python refuses to print integers of several thousand digits, so a long one is described."""
+    return str(number) if number.bit_length() <= 128 else f"a number of {number.bit_length()} bits"
+
+
+# ---------------------------- the state of a validation during its walk through a document: tables, caches and problems
+
+
+Place = tuple[Any, str] | tuple[Any, str, str | int]
+"""The path before a step, the step, and an index or key if the step leads into a list or mapping. `path_of` makes text of it,
+only to report a problem."""
+
+
+def path_of(place: Place | None) -> str:
+    """Return the text of a place, such as `graph_module.graph.nodes[7]`."""
+    steps: list[str] = []
+    while place is not None:
+        place, step, *keys = place
+        for key in keys:
+            steps.append(f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]")
+        steps.append(step)
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+class Walk:
+    """The state of one validation: the document's tables, caches of valid parts, and the problems found."""
+
+    def __init__(
+        self,
+        program: Program,
+        nesting: int,
+        constants: Collection[str] | None,
+        check_graph: Callable[[Walk, Place, Graph, int], object],
+    ) -> None:
+        self.check_graph = check_graph
+        """The function that checks a graph inside an argument."""
+        self.problems: list[Problem] = []
+        self.nesting = nesting
+        self.constants = None if constants is None else frozenset(constants)
+        self.frames = len(program.graph_module.stack_frames)
+        self.sources = len(program.graph_module.node_sources)
+        self.features: dict[str, Place | None] = {}
+        self.texts: dict[tuple[Callable[[str], Any], str], str | None] = {}
+        self.good_expressions: set[str] = set()
+        self.good_keywords: set[str] = set()
+        self.good_inputs: set[tuple[str, ...]] = set()
+        """Tuples with the names of all inputs of a node."""
+        self.in_specs: dict[tuple[str, bool], list[tuple[str, str]]] = {}
+        """The kind and message of each fault of a call's input spec, by the spec and whether torch generates names for the
+        positional arguments."""
+        self.good_targets: set[str] = set()
+        self.good_devices: set[tuple[str, int | None]] = set()
+        self._tensor = Argument()
+        self.good_metas: set[int] = set()
+        """Ids of records, which the program keeps alive. Equal metas are mostly the same record."""
+
+    def is_tensor_alone(self, argument: Argument) -> bool:
+        """Return whether an argument has no other arm than `as_tensor`. The comparison of two records takes a third of the time
+        of counting arms."""
+        self._tensor.as_tensor = argument.as_tensor
+        return argument == self._tensor
+
+    def report(self, place: Place | None, kind: str, message: str) -> None:
+        self.problems.append(Problem(path_of(place), kind, message))
+
+    def use_feature(self, feature: str, place: Place | None) -> None:
+        self.features.setdefault(feature, place)
+
+    def check_text(self, place: Place | None, kind: str, parse: Callable[[str], Any], text: str) -> None:
+        """Check a text against its grammar. Parses each distinct text once, and reports every place of an invalid one."""
+        key = (parse, text)
+        if key not in self.texts:
+            try:
+                parse(text)
+                self.texts[key] = None
+            except (GraphwireError, ValueError) as error:
+                self.texts[key] = str(error)
+            except RecursionError:
+                self.texts[key] = "nested too deeply"
+        fault = self.texts[key]
+        if fault is not None:
+            self.report(place, kind, fault)
+
+    def check_path(self, place: Place | None, path: str) -> None:
+        if not is_attribute_path(path):
+            self.report(place, "path", path_fault(path))
+
+    def check_name(self, place: Place | None, name: str) -> None:
+        if not is_value_name(name):
+            self.report(place, "name", f"{quoted(name)} cannot name a value: it is not a plain identifier")
+
+
+def arms_of(union: Any) -> list[str]:
+    """Return the arms of a union that are set."""
+    return [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
+
+
+def report_arms(walk: Walk, place: Place | None, union: Any) -> None:
+    found = " and ".join(arms_of(union)) or "none"
+    walk.report(place, "arm", f"exactly one arm of {type(union).__name__} must be set; set here: {found}")
+
 
 _MOST = 2**63 - 1
 """The largest number of elements that torch can count."""
@@ -38,14 +260,14 @@ _COUNTED_DIMENSIONS = 3
 
 
 def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
-    if not legal_names.is_plain_text(value.class_fqn):
+    if not is_plain_text(value.class_fqn):
         walk.report(place, "path", f"{quoted(value.class_fqn)} cannot name a class")
 
 
 def check_target(walk: Walk, place: Place | None, target: str) -> None:
     if target in walk.good_targets:
         return
-    if legal_names.is_operator_name(target):
+    if is_operator_name(target):
         walk.good_targets.add(target)
     else:
         walk.report(
@@ -169,7 +391,7 @@ def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
     ):
         if name is not None:
             walk.use_feature(feature, place)
-            if number != 0 or not name.isidentifier() or len(name) > legal_names.MAX_NAME:
+            if number != 0 or not name.isidentifier() or len(name) > MAX_NAME:
                 message = f"{quoted(name)} cannot name a {kind} with the number {number:d}"
                 walk.report((place, f".{kind}"), "element-type", message)
         elif number == 0:

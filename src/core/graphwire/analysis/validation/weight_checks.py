@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from graphwire.analysis.validation.legal_names import number_text, quoted
+from graphwire.analysis.validation.value_rules import number_text, quoted
 from graphwire.errors import Problem
 from graphwire.schema import Layout, PayloadMeta, Program, TensorMeta, held_by
 

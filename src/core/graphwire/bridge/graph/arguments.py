@@ -9,9 +9,24 @@ import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from graphwire import schema
-from graphwire.bridge import tensors, torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
+from graphwire.bridge.tensors.coded_values import codec_for
+from graphwire.bridge.tensors.tensor_metas import (
+    DTYPES,
+    LAYOUT_KINDS,
+    LAYOUTS,
+    MEMORY_FORMAT_KINDS,
+    MEMORY_FORMATS,
+    NAMED_DTYPES,
+    NAMED_LAYOUTS,
+    SCALAR_TYPES,
+    decode_device,
+    encode_device,
+    name_in_torch,
+)
+from graphwire.bridge.torch_compat.private import script_class_name
+from graphwire.bridge.torch_compat.pytree import class_name
 from graphwire.errors import DecodeError, EncodeError, shown
 
 Nodes = Mapping[torch.fx.Node, schema.Argument]
@@ -119,19 +134,19 @@ def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any])
 
 
 def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> schema.Argument:
-    kind = tensors.SCALAR_TYPES.get(value)
+    kind = SCALAR_TYPES.get(value)
     if kind is not None:
         return schema.Argument(as_scalar_type=kind)
     context.features.add("dtypes")
-    return schema.Argument(as_dtype_name=tensors.name_in_torch(value))
+    return schema.Argument(as_dtype_name=name_in_torch(value))
 
 
 def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> schema.Argument:
-    kind = tensors.LAYOUT_KINDS.get(value)
+    kind = LAYOUT_KINDS.get(value)
     if kind is not None:
         return schema.Argument(as_layout=kind)
     context.features.add("layouts")
-    return schema.Argument(as_layout_name=tensors.name_in_torch(value))
+    return schema.Argument(as_layout_name=name_in_torch(value))
 
 
 def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> schema.Argument:
@@ -143,7 +158,7 @@ def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> schema.
 def is_owned_by_codec(context: EncodeContext, value: Any) -> bool:
     """Return whether a constant codec owns a value that is not a tensor. Codecs cannot own types that the schema itself
     represents."""
-    return type(value) not in _PLAIN and tensors.codec_for(context.registry, value)[0] is not None
+    return type(value) not in _PLAIN and codec_for(context.registry, value)[0] is not None
 
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, slice))
@@ -151,7 +166,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tup
 
 def class_name_of(value: Any) -> str:
     """Return the class name of an object as graphs record it."""
-    return torch_compat.script_class_name(value) or torch_compat.class_name(type(value))
+    return script_class_name(value) or class_name(type(value))
 
 
 def name_object(context: EncodeContext, value: Any) -> str:
@@ -207,13 +222,11 @@ _LITERALS: dict[type, _Literal] = {
         lambda value: schema.RangeValue(value.start, value.stop, value.step),
         lambda _, a: range(a.start, a.stop, a.step),
     ),
-    torch.device: _Literal(
-        "as_device", tensors.encode_device, lambda scope, a: tensors.decode_device(scope.context, a)
-    ),
+    torch.device: _Literal("as_device", encode_device, lambda scope, a: decode_device(scope.context, a)),
     torch.memory_format: _Literal(
         "as_memory_format",
-        tensors.MEMORY_FORMAT_KINDS.__getitem__,
-        lambda _, a: tensors.MEMORY_FORMATS[a],
+        MEMORY_FORMAT_KINDS.__getitem__,
+        lambda _, a: MEMORY_FORMATS[a],
     ),
 }
 """Types whose values are literals, with their arms. The most frequent types are in the tables below."""
@@ -399,8 +412,8 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_none": lambda _scope, _: None,
     "as_float": lambda _, a: schema.decode_float(a),
     "as_tensors": _tensors,
-    "as_scalar_type": lambda _, a: tensors.DTYPES[a],
-    "as_layout": lambda _, a: tensors.LAYOUTS[a],
+    "as_scalar_type": lambda _, a: DTYPES[a],
+    "as_layout": lambda _, a: LAYOUTS[a],
     "as_floats": lambda _, a: [schema.decode_float(item) for item in a],
     "as_optional_tensors": lambda scope, a: [_decode_optional(scope, item) for item in a],
     "as_custom_obj": _decode_custom_object,
@@ -413,8 +426,8 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_sequence": _decode_sequence,
     "as_mapping": _decode_mapping,
     "as_slice": lambda scope, a: slice(*(decode_argument(scope, part) for part in (a.start, a.stop, a.step))),
-    "as_dtype_name": lambda _, a: _decode_named(tensors.NAMED_DTYPES, a, "element type"),
-    "as_layout_name": lambda _, a: _decode_named(tensors.NAMED_LAYOUTS, a, "layout"),
+    "as_dtype_name": lambda _, a: _decode_named(NAMED_DTYPES, a, "element type"),
+    "as_layout_name": lambda _, a: _decode_named(NAMED_LAYOUTS, a, "layout"),
     "as_graph": lambda scope, a: scope.subgraph(a),
     "as_constant": lambda scope, a: scope.constant(a),
     "as_treespec": lambda scope, a: scope.treespec(a),

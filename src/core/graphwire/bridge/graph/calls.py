@@ -12,12 +12,12 @@ import torch
 
 from graphwire.bridge.context import Operator
 from graphwire.bridge.graph.arguments import Scope, decode_argument, encode_argument
-from graphwire.bridge.graph.unknown_operators import call_of
+from graphwire.bridge.graph.operators import call_of
 from graphwire.bridge.graph.values import EncodeScope
 from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.hooks import NodeCodec
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
-from graphwire.wire import check_plugin_tree
+from graphwire.wire.plain_trees import check_plugin_tree
 
 # ----------------------------------------------------------------------------------------------------- encode
 

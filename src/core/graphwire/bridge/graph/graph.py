@@ -14,20 +14,20 @@ from typing import Any
 import torch
 
 from graphwire import schema
-from graphwire.analysis.validation import is_value_name
-from graphwire.bridge import torch_compat
+from graphwire.analysis.validation.value_rules import is_value_name
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
-from graphwire.bridge.graph.element_copies import add_copies, encode_copies
 from graphwire.bridge.graph.metadata import (
     NO_NODE,
+    append_in_default_order,
     decode_metadata,
     encode_metadata,
     has_saved_metadata,
+    move_nodes,
+    nondefault_positions,
     note_unread,
 )
-from graphwire.bridge.graph.node_positions import append_in_default_order, move_nodes, nondefault_positions
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.propagation import propagated_values
 from graphwire.bridge.graph.results import decode_results, encode_results
@@ -38,14 +38,25 @@ from graphwire.bridge.graph.values import (
     NOTHING,
     DecodeScope,
     EncodeScope,
+    add_copies,
     decode_tensor,
     decode_value,
+    encode_copies,
     encode_value,
     record_stated_value,
     referenced_name,
     set_stated_value,
 )
-from graphwire.bridge.tensors import encode_tensor_meta, is_cheap_to_compute
+from graphwire.bridge.tensors.symbols import is_cheap_to_compute
+from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
+from graphwire.bridge.torch_compat.names import FakeTensor
+from graphwire.bridge.torch_compat.private import (
+    graph_module,
+    mark_parameter_or_buffer,
+    no_torch_function,
+    parameter_or_buffer,
+)
+from graphwire.bridge.torch_compat.pytree import class_name, is_treespec
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, located
 
 _LITERALS = (int, float, bool, str, type(None))
@@ -107,12 +118,12 @@ def _measure(scope: EncodeScope, graph: schema.Graph, reader: torch.fx.Node) -> 
 def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     """Encode the metadata of all node values at once: attributes of fake tensors are 2 times faster to read inside the
     block."""
-    directly = torch_compat.no_torch_function()
+    directly = no_torch_function()
     with directly, directly, located(lambda: f"graph.{node.name}"):
         for node in graph.nodes:
             value = node.meta.get("val")
             for each in value if type(value) is tuple or type(value) is list else (value,):
-                if type(each) is torch_compat.FakeTensor and node.op in _MAKERS:
+                if type(each) is FakeTensor and node.op in _MAKERS:
                     context.described[id(each)] = encode_tensor_meta(context, each)
 
 
@@ -154,7 +165,7 @@ def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
     else:
         argument = encode_value(scope, node.name, value)
-        if (held_as := torch_compat.parameter_or_buffer(value)) is not None:
+        if (held_as := parameter_or_buffer(value)) is not None:
             scope.record.held_as[node.name] = held_as
     scope.nodes[node] = argument
     return argument
@@ -208,13 +219,13 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
         key = scope.context.name_constant(value, path)
         usual = node.name == path.replace(".", "_")
         argument = schema.Argument(as_constant=key if usual else schema.ConstantArgument(key, node.name))
-    elif torch_compat.is_treespec(value):
+    elif is_treespec(value):
         scope.context.features.add("treespecs")
         argument = schema.Argument(
             as_treespec=schema.TreespecArgument(path, encode_treespec(value, scope.context.registry), named)
         )
     else:
-        kind = torch_compat.class_name(type(value))
+        kind = class_name(type(value))
         raise EncodeError(f"attribute {path!r} is a {kind}, which cannot be encoded")
     scope.nodes[node] = argument
     scope.attributes.add(node)
@@ -281,7 +292,7 @@ class _GraphScope(DecodeScope):
         if known is None:
             _check_free(self.module, argument.name)
             graph, module = decode_graph(self.context, argument.graph)
-            self.module.register_module(argument.name, torch_compat.graph_module(module, graph))
+            self.module.register_module(argument.name, graph_module(module, graph))
             self._subgraphs[argument.name] = argument.graph
         elif known != argument.graph:
             raise DecodeError(f"two different subgraphs are named {argument.name!r}")
@@ -405,7 +416,7 @@ def _decode_placeholder(
         value = decode_value(scope, argument, input_value=True)
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
-        torch_compat.mark_parameter_or_buffer(value, held_as)
+        mark_parameter_or_buffer(value, held_as)
     if (path := scope.held.get(name)) is not None:
         node = scope.maker.make("get_attr", path, (), {}, name)
         scope.add(name, node, value, scope.metadata(name, {}))
@@ -465,8 +476,12 @@ def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) ->
     if target == "torch.ops.aten._assert_scalar.default":
         condition = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
         if isinstance(condition, torch.SymBool) and is_cheap_to_compute(context, (condition,)):
-            torch_compat.defer_assertion(context.shape_env, condition, node)
+            from graphwire.bridge.torch_compat.symbolic import defer_assertion
+
+            defer_assertion(context.shape_env, condition, node)
     elif target == "torch.ops.aten.sym_constrain_range_for_size.default":
         size = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
         if isinstance(size, torch.SymInt):
-            torch_compat.constrain_for_size(context.shape_env, size)
+            from graphwire.bridge.torch_compat.symbolic import constrain_for_size
+
+            constrain_for_size(context.shape_env, size)

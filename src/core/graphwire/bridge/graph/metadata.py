@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
-from graphwire.analysis.inspection import Omission
+from graphwire.analysis.load_report import Omission
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.bridge.graph.operators import name_of_operator
-from graphwire.bridge.torch_compat import function_table, name_of_function, operator_packet
+from graphwire.bridge.torch_compat.private import move_to_start
+from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
 from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, located, shown
 from graphwire.schema import NodeSource, ValueMetadata
-from graphwire.schema.texts import (
+from graphwire.schema.texts.metadata import (
     EXACT_SOURCE_FN,
     EXACT_STACK,
     EXACT_TORCH_FN,
     SourceRow,
-    decode_value,
-    encode_value,
     joined_module,
     parse_functions,
     parse_json,
@@ -35,8 +35,9 @@ from graphwire.schema.texts import (
     parse_sources,
     split_modules,
 )
+from graphwire.schema.texts.treespec import decode_value, encode_value
 from graphwire.schema.trees import MAX_DEPTH, Unfolding
-from graphwire.wire import check_expanded_size, check_plugin_tree
+from graphwire.wire.plain_trees import check_expanded_size, check_plugin_tree
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""
@@ -459,3 +460,71 @@ _DECODERS: dict[str, tuple[str, Callable[[DecodeContext, str], Any]]] = {
     "from_node": ("from_node", decode_source_texts),
 }
 """For each key of a document, the key in `node.meta`, and the decoder of its text."""
+
+
+# --------------------------------- positions of `getitem` and `get_attr` nodes, which have no node records of their own
+# By default such a node is next to the node that makes, or first uses, the value it reads; a graph record lists exceptions.
+
+
+def append_in_default_order(
+    order: dict[torch.fx.Node, None], node: torch.fx.Node, attributes: Collection[torch.fx.Node]
+) -> None:
+    """Append a node to the order that a record implies, after the nodes of `attributes` that it is the first to use."""
+    if attributes:
+        for used in node.all_input_nodes:
+            if used in attributes:
+                order.setdefault(used)
+    order.setdefault(node)
+
+
+def nondefault_positions(
+    nodes: Sequence[torch.fx.Node], by_rule: Mapping[torch.fx.Node, None]
+) -> dict[str, str]:
+    """Return the nodes that are not at their default position, each with the node before it (empty: it is the first).
+
+    Args:
+        nodes: the nodes in their actual order; those not in `by_rule` are skipped.
+    """
+    standing = [node for node in nodes if node in by_rule]
+    expected = list(by_rule)
+    if standing == expected:
+        return {}
+    before = dict(zip(expected[1:], expected, strict=False))
+    moved: dict[str, str] = {}
+    previous: torch.fx.Node | None = None
+    for node in standing:
+        if _reads(node) and (
+            before.get(node) is not previous or (previous is not None and previous.name in moved)
+        ):
+            moved[node.name] = "" if previous is None else previous.name
+        previous = node
+    return moved
+
+
+def _reads(node: torch.fx.Node) -> bool:
+    import operator
+
+    return node.op == "get_attr" or node.target is operator.getitem
+
+
+def move_nodes(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
+    """Move nodes to their recorded positions. Skips nodes that an upgrade removed.
+
+    Raises:
+        DecodeError: a node would precede a node it reads, or follow one that uses it.
+    """
+    if not placed:
+        return
+    named = {node.name: node for node in graph.nodes}
+    for name, behind in placed.items():
+        node, anchor = named.get(name), named.get(behind)
+        if node is None or not _reads(node) or (anchor is None and behind):
+            continue
+        if anchor is None:
+            move_to_start(graph, node)
+        else:
+            anchor.append(node)
+    try:
+        graph.lint()
+    except RuntimeError as error:
+        raise DecodeError(f"nodes cannot be at their recorded positions: {error}") from error

@@ -8,11 +8,10 @@ state stays unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from graphwire.bridge import torch_compat
 from graphwire.bridge.graph.values import (
     CONTAINER_ARMS,
     LITERAL_ARMS,
@@ -20,14 +19,16 @@ from graphwire.bridge.graph.values import (
     element_arguments,
     referenced_name,
 )
+from graphwire.bridge.torch_compat.fake_tensors import (
+    accepts_numbers,
+    is_constructor,
+    run_on_metadata,
+    why_not_run,
+)
+from graphwire.bridge.torch_compat.names import FakeTensor
+from graphwire.bridge.torch_compat.private import preserved_process_state, schema_of, symbolic_parts
 from graphwire.errors import DecodeError, GraphwireError
-from graphwire.lazy import later
 from graphwire.schema import Argument, Node, SequenceValue, arm_of
-
-if TYPE_CHECKING:
-    import sympy
-else:
-    sympy = later("sympy")
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "as_tensor": (torch.Tensor,),
@@ -49,7 +50,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
         DecodeError: the operator may not run on metadata, fails, or returns something else than the record declares.
     """
     operator: Any = node.target
-    reason = torch_compat.why_not_run(operator)
+    reason = why_not_run(operator)
     if record.target not in scope.context.propagates:
         reason = "no opset upgrader that is installed here emits it"
     if reason is not None:
@@ -60,14 +61,14 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _known)
     check_arguments(record, operator, args, kwargs)
     inputs = [value for value in _leaves((*args, *kwargs.values())) if isinstance(value, torch.Tensor)]
-    if not inputs and not torch_compat.is_constructor(operator):
+    if not inputs and not is_constructor(operator):
         raise DecodeError(
             f"{record.target} has no tensor among its inputs, from whose metadata it could compute",
             place="inputs",
         )
     try:
-        with torch_compat.preserved_process_state(record.target):
-            result = torch_compat.run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
+        with preserved_process_state(record.target):
+            result = run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
     except GraphwireError:
         raise
     except Exception as error:
@@ -75,7 +76,9 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
             f"the results of {record.target} cannot be computed on metadata ({type(error).__name__}: {error})",
             remedy="Its library must register a fake implementation, or the upgrader must describe its results",
         ) from error
-    scope.context.pending |= torch_compat.fresh_unbacked_symbols(scope.context.shape_env)
+    from graphwire.bridge.torch_compat.symbolic import fresh_unbacked_symbols
+
+    scope.context.pending |= fresh_unbacked_symbols(scope.context.shape_env)
     single = record.outputs[0] if len(record.outputs) == 1 else None
     if (
         single is not None
@@ -119,7 +122,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    if type(value) is not torch_compat.FakeTensor or value.layout is not torch.strided:
+    if type(value) is not FakeTensor or value.layout is not torch.strided:
         return False
     return all(map(_is_int, (*value.shape, *value.stride(), value.storage_offset())))
 
@@ -154,7 +157,9 @@ _MOST_PARTS = 200
 
 def _is_simple(value: Any) -> bool:
     """Return whether a symbolic value is small and has no powers."""
-    expression, _ = torch_compat.symbolic_parts(value)
+    import sympy
+
+    expression, _ = symbolic_parts(value)
     simple = tuple(getattr(sympy, name) for name in _SIMPLE)
     for count, part in enumerate(sympy.preorder_traversal(expression)):
         if count >= _MOST_PARTS:
@@ -169,7 +174,7 @@ def _is_simple(value: Any) -> bool:
 
 def check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raise if arguments do not match an operator's schema. Runs before its kernel gets them."""
-    schema = torch_compat.schema_of(operator)
+    schema = schema_of(operator)
     named = dict(zip((each.name for each in schema.arguments), args, strict=False)) | kwargs
     if len(args) + len(kwargs) != len(named) or not named.keys() <= {each.name for each in schema.arguments}:
         raise DecodeError(f"{record.target} has no such arguments", place="inputs")
@@ -179,7 +184,7 @@ def check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: di
                 raise DecodeError(f"{record.target} lacks a value for {parameter.name}", place="inputs")
         elif (
             str(parameter.type) == "Tensor"
-            and torch_compat.accepts_numbers(operator)
+            and accepts_numbers(operator)
             and _TYPES["number"](named[parameter.name])
         ):
             continue
@@ -228,7 +233,7 @@ def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, 
 def _settled(value: Any, grad: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    if type(value) is not torch_compat.FakeTensor:
+    if type(value) is not FakeTensor:
         raise DecodeError(f"a fake kernel returns a {type(value).__name__}, which is not a fake tensor")
     if grad and (value.is_floating_point() or value.is_complex()):
         return value.detach().requires_grad_()

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from graphwire.bridge import torch_compat
 from graphwire.bridge.context import EncodeContext, Operator
 from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.graph.values import (
@@ -34,10 +33,12 @@ from graphwire.bridge.graph.values import (
     referenced_name,
     set_stated_value,
 )
-from graphwire.bridge.tensors import encode_tensor_meta
+from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
+from graphwire.bridge.torch_compat.names import FakeTensor, is_traceable_wrapper_subclass
+from graphwire.bridge.torch_compat.private import parameter_or_buffer, symbolic_parts
 from graphwire.errors import GraphwireWarning
 from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, arm_of
-from graphwire.wire import check_expanded_size
+from graphwire.wire.plain_trees import check_expanded_size
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -205,14 +206,14 @@ def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bo
 
 def _represents(context: EncodeContext, stated: Any, value: Any) -> bool:
     """Return whether the record of the element's value also represents the value in a reader's metadata."""
-    if type(stated) is torch_compat.FakeTensor:  # the common case
+    if type(stated) is FakeTensor:  # the common case
         return True
     if isinstance(stated, torch.Tensor):
-        return not torch_compat.is_traceable_wrapper_subclass(stated)
+        return not is_traceable_wrapper_subclass(stated)
     if type(stated) is not type(value):
         return False
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return torch_compat.symbolic_parts(stated) == torch_compat.symbolic_parts(value)
+        return symbolic_parts(stated) == symbolic_parts(value)
     parts, others = elements_of(value), elements_of(stated)
     if parts is None or others is None:
         return stated == value or stated != stated  # noqa: PLR0124 # true only for nan
@@ -224,7 +225,7 @@ def _represents(context: EncodeContext, stated: Any, value: Any) -> bool:
 
 def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
     if isinstance(stated, torch.Tensor) and isinstance(value, torch.Tensor) and stated is not value:
-        alike = torch_compat.parameter_or_buffer(stated) == torch_compat.parameter_or_buffer(value)
+        alike = parameter_or_buffer(stated) == parameter_or_buffer(value)
         return alike and encode_tensor_meta(context, stated) == encode_tensor_meta(context, value)
     return stated is value or (not isinstance(stated, torch.Tensor) and _represents(context, stated, value))
 

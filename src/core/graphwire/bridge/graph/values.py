@@ -5,6 +5,7 @@ A value is a tensor, a symbolic number, an object, or a sequence or mapping of v
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +16,22 @@ import torch
 from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
 from graphwire import schema
-from graphwire.bridge import tensors, torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import encode_argument, is_owned_by_codec, name_object
 from graphwire.bridge.graph.metadata import decode_metadata
+from graphwire.bridge.tensors.coded_values import decode_composition, encode_composition
+from graphwire.bridge.tensors.symbols import decode_number, encode_number
+from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
+from graphwire.bridge.torch_compat.names import FakeTensor
+from graphwire.bridge.torch_compat.node_maker import NodeMaker
+from graphwire.bridge.torch_compat.private import (
+    mark_parameter_or_buffer,
+    parameter_or_buffer,
+    script_class_name,
+)
+from graphwire.bridge.torch_compat.pytree import class_name as torch_compat_class_name
 from graphwire.errors import DecodeError, EncodeError
+from graphwire.schema import ElementCopy
 
 NOTHING = schema.ValueMetadata()
 """The metadata of a value without any metadata."""
@@ -90,14 +102,14 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
         _define(record.tensor_values, name, known)
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     if isinstance(value, torch.Tensor):
-        _define(record.tensor_values, name, tensors.encode_tensor_meta(context, value))
-        composed = type(value) is not torch_compat.FakeTensor
-        if composed and (composition := tensors.encode_composition(context, value)) is not None:
+        _define(record.tensor_values, name, encode_tensor_meta(context, value))
+        composed = type(value) is not FakeTensor
+        if composed and (composition := encode_composition(context, value)) is not None:
             record.compositions[name] = composition
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     for arm, (kinds, reference) in _NUMBERS.items():
         if isinstance(value, kinds):
-            _define(_table(record, arm), name, tensors.encode_number(context, value))
+            _define(_table(record, arm), name, encode_number(context, value))
             return schema.Argument(**{arm: reference(as_name=name)})
     if (class_name := _class_of_object(value)) is not None:
         described = value.name if isinstance(value, TorchCustomObject) else name
@@ -107,7 +119,7 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
         return schema.Argument(as_custom_obj=schema.CustomObjArgument(name, class_name))
     if value is None or isinstance(value, str):
         return encode_argument(context, {}, value)
-    raise EncodeError(f"a graph cannot contain a value of type {torch_compat.class_name(type(value))}")
+    raise EncodeError(f"a graph cannot contain a value of type {torch_compat_class_name(type(value))}")
 
 
 def _table(record: schema.Graph, arm: str) -> dict[str, Any]:
@@ -126,7 +138,7 @@ def _class_of_object(value: Any) -> str | None:
     """Return the class of a script object or opaque value, of which a graph has only the class."""
     if isinstance(value, TorchCustomObject):
         return str(value.class_fqn)
-    return torch_compat.script_class_name(value)
+    return script_class_name(value)
 
 
 def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
@@ -172,14 +184,14 @@ def record_stated_value(
     own.unstated = value is not None and stated is None
     if stated is value or not isinstance(stated, torch.Tensor):
         return
-    meta, kind = _described(scope.context, stated), torch_compat.parameter_or_buffer(stated)
+    meta, kind = _described(scope.context, stated), parameter_or_buffer(stated)
     # The common case first: checking for other kinds of tensors takes as long as the rest of this.
-    is_fake = type(value) is torch_compat.FakeTensor
+    is_fake = type(value) is FakeTensor
     if (is_fake or isinstance(value, torch.Tensor)) and (
         meta is (other := _described(scope.context, value)) or meta == other
     ):
         is_parameter = not is_fake and isinstance(value, torch.nn.Parameter)
-        held = "parameter" if is_parameter else torch_compat.parameter_or_buffer(value)
+        held = "parameter" if is_parameter else parameter_or_buffer(value)
         if kind == held:
             return
     own.value = meta
@@ -188,7 +200,7 @@ def record_stated_value(
 
 
 def _described(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
-    return context.described.get(id(tensor)) or tensors.encode_tensor_meta(context, tensor)
+    return context.described.get(id(tensor)) or encode_tensor_meta(context, tensor)
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -216,7 +228,7 @@ class DecodeScope:
         self.context = context
         self.record = record
         self.graph = torch.fx.Graph()
-        self.maker = torch_compat.NodeMaker(self.graph)
+        self.maker = NodeMaker(self.graph)
         self.values = _Values()
         """FX nodes by the name of their value."""
         self.results: dict[str, torch.fx.Node] = {}
@@ -255,7 +267,9 @@ class DecodeScope:
             return
         node.meta["val"] = value
         if context.pending and value is not None:
-            bindings = torch_compat.unbacked_bindings(value, context.shape_env, context.pending)
+            from graphwire.bridge.torch_compat.symbolic import unbacked_bindings
+
+            bindings = unbacked_bindings(value, context.shape_env, context.pending)
             if bindings and node.op != "placeholder":  # the caller passes an input, so it binds no symbol
                 node.meta["unbacked_bindings"] = bindings
 
@@ -279,11 +293,9 @@ def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: schema.Va
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
     elif noted is not None and noted.value is not None:
-        reader.meta["val"] = stated = tensors.decode_tensor_meta(
-            scope.context, noted.value, input_value=False
-        )
+        reader.meta["val"] = stated = decode_tensor_meta(scope.context, noted.value, input_value=False)
         if (kind := scope.record.held_as.get(reader.name)) is not None:
-            torch_compat.mark_parameter_or_buffer(stated, kind)
+            mark_parameter_or_buffer(stated, kind)
 
 
 def referenced_name(argument: schema.Argument) -> str:
@@ -337,13 +349,13 @@ def decode_tensor(scope: DecodeScope, argument: schema.TensorArgument, *, input_
         return None
     name, record = argument.name, scope.record
     if record.compositions and (composition := record.compositions.get(name)) is not None:
-        value = tensors.decode_composition(scope.context, composition, input_value=input_value)
+        value = decode_composition(scope.context, composition, input_value=input_value)
         if value is not None:
             return value
     described = record.tensor_values.get(name)
     if described is None:
         return _propagated(scope, name)
-    return tensors.decode_tensor_meta(scope.context, described, input_value=input_value)
+    return decode_tensor_meta(scope.context, described, input_value=input_value)
 
 
 def _propagated(scope: DecodeScope, name: str) -> Any:
@@ -366,7 +378,7 @@ def _number(
     reference = getattr(argument, arm)
     if reference.as_name is None:
         return getattr(reference, reference.__struct_fields__[1])
-    return tensors.decode_number(context, _table(record, arm)[reference.as_name])
+    return decode_number(context, _table(record, arm)[reference.as_name])
 
 
 def _custom_object(context: DecodeContext, record: schema.CustomObjArgument) -> Any:
@@ -406,3 +418,100 @@ def decode_container(argument: schema.Argument, values: list[Any]) -> Any:
     if argument.as_sequence is not None and argument.as_sequence.kind == "tuple":
         return tuple(values)
     return values
+
+
+# ---- converts duplicate `getitem` nodes, which read an element that another node already reads, to and from `Graph.copies`
+# A record names an element of a node's results once. The first node that reads the element gives it its name. The graph
+# record lists the other readers separately (`Graph.copies`), with the references to them.
+
+
+_OUTPUT = ""
+"""The key of the output among the names of users."""
+
+
+def encode_copies(scope: EncodeScope) -> dict[str, ElementCopy]:
+    """Return the copies of a graph by name. For each user and value, references are counted from 0 in the order of the
+    arguments, over all nodes that read the value."""
+    if not scope.copies:
+        return {}
+    records = {node.name: ElementCopy(first.name) for node, first in scope.copies.items()}
+
+    def note(user: torch.fx.Node, used: torch.fx.Node, position: int) -> torch.fx.Node:
+        if used in scope.copies:
+            by = _OUTPUT if user.op == "output" else user.name
+            records[used.name].uses.setdefault(by, []).append(position)
+        return used
+
+    for user in {user: None for node in scope.copies for user in node.users}:
+        _each_reference(user, lambda used: scope.copies.get(used, used), note)
+    return records
+
+
+def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
+    """Add the copies to a decoded graph, and restore the references to them. Skips copies of values that an upgrade removed.
+
+    Raises:
+        DecodeError: a node already has the name of a copy.
+    """
+    copies = scope.record.copies
+    if not copies:
+        return
+    named = {node.name: node for node in graph.nodes}
+    last: dict[torch.fx.Node, torch.fx.Node] = {}
+    uses: dict[str, dict[tuple[torch.fx.Node, int], torch.fx.Node]] = {}
+    for name, copy in copies.items():
+        if name in named:
+            raise DecodeError(f"two nodes are named {name!r}")
+        first = named.get(copy.of)
+        if first is None or first.target is not operator.getitem or copy.of in copies:
+            continue
+        with graph.inserting_after(last.get(first, first)):
+            node = scope.call(operator.getitem, first.args, {}, name)
+        value = element_of(first) if scope.context.describes else None
+        scope.complete(node, name, value, scope.metadata(name, {}))
+        set_stated_value(scope, node, scope.noted(name))
+        named[name] = last[first] = node
+        for by, positions in copy.uses.items():
+            uses.setdefault(by, {}).update(dict.fromkeys(((first, at) for at in positions), node))
+    output = graph.output_node()
+    for by, replaced in uses.items():
+        user = output if by == _OUTPUT else named.get(by)
+        if user is not None:
+            _each_reference(user, lambda used: used, _replacing(replaced))
+
+
+def element_of(reader: torch.fx.Node) -> Any:
+    """Return the metadata of the element that a `getitem` node reads, from the node that produces the results."""
+    whole, key = reader.args
+    assert isinstance(whole, torch.fx.Node)
+    value = element_of(whole) if whole.target is operator.getitem else whole.meta["val"]
+    return value[key]
+
+
+def _replacing(
+    replaced: dict[tuple[torch.fx.Node, int], torch.fx.Node],
+) -> Callable[[torch.fx.Node, torch.fx.Node, int], torch.fx.Node]:
+    return lambda _user, used, position: replaced.get((used, position), used)
+
+
+def _each_reference(
+    user: torch.fx.Node,
+    value_of: Callable[[torch.fx.Node], torch.fx.Node],
+    replace: Callable[[torch.fx.Node, torch.fx.Node, int], torch.fx.Node],
+) -> None:
+    """Replace each node that a user refers to by the result of `replace`.
+
+    Args:
+        value_of: maps a node to the first node that reads the same element.
+        replace: (user, referenced node, number of earlier references to the same value) -> the node to refer to.
+    """
+    counts: dict[torch.fx.Node, int] = {}
+
+    def visit(used: torch.fx.Node) -> torch.fx.Node:
+        value = value_of(used)
+        counts[value] = counts.get(value, -1) + 1
+        return replace(user, used, counts[value])
+
+    args, kwargs = torch.fx.map_arg(user.args, visit), torch.fx.map_arg(user.kwargs, visit)
+    if args != user.args or kwargs != user.kwargs:
+        user.args, user.kwargs = args, kwargs

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from graphwire.bridge import torch_compat
+from graphwire.bridge.torch_compat.private import is_effect, number_of_results
 
 
 def remove_effect_tokens(
@@ -25,14 +25,12 @@ def remove_effect_tokens(
         inputs: the nodes that read inputs of the program. They stay.
     """
     nested = {each: each.graph for each in root.modules() if isinstance(each, torch.fx.GraphModule)}
-    effectful = {
-        each for each, inner in nested.items() if any(torch_compat.is_effect(n.target) for n in inner.nodes)
-    }
+    effectful = {each for each, inner in nested.items() if any(is_effect(n.target) for n in inner.nodes)}
     for owner, each in ((root, graph), *nested.items()):
         taken: set[torch.fx.Node] = set()
         outputs: set[torch.fx.Node] = set()
         for node in list(each.nodes):
-            if torch_compat.is_effect(node.target):
+            if is_effect(node.target):
                 _call_directly(each, node, taken, outputs, objects)
             elif node.target is torch.ops.higher_order.invoke_subgraph:
                 called: Any = node.args[0]
@@ -63,7 +61,7 @@ def _call_directly(
     made.meta.update(node.meta)
     readers = {user: user.args[1] for user in node.users if user.args[1] != 0}
     called = [objects.get(each, each) if isinstance(each, torch.fx.Node) else each for each in args]
-    single = torch_compat.number_of_results(function, called) == 1
+    single = number_of_results(function, called) == 1
     for reader, index in readers.items():
         if single:
             reader.replace_all_uses_with(made)

@@ -10,8 +10,16 @@ from typing import Any, NoReturn
 import torch
 
 from graphwire import schema
-from graphwire.bridge import torch_compat
 from graphwire.bridge.module.input_conditions import Condition, guard_condition, input_conditions
+from graphwire.bridge.torch_compat.private import assert_in_graph
+from graphwire.bridge.torch_compat.pytree import (
+    children_of,
+    context_of,
+    flatten,
+    flatten_by_spec,
+    input_paths,
+    is_same_structure,
+)
 from graphwire.errors import DecodeError, InputError, shown
 
 
@@ -82,7 +90,7 @@ class InputChecks(torch.nn.Module):
             InputError: they do not; the message names the input and what it must be.
         """
         if any(isinstance(each, torch.fx.Proxy) for each in inputs):
-            self._function(self._assertions(), _assert=torch_compat.assert_in_graph)(*inputs)
+            self._function(self._assertions(), _assert=assert_in_graph)(*inputs)
             return
         self._check(*inputs)
 
@@ -139,7 +147,7 @@ def input_checks(
         guards: whether to check the program's guards too.
     """
     graph = record.graph_module.graph
-    paths = list(torch_compat.input_paths(in_spec, names))
+    paths = list(input_paths(in_spec, names))
     if len(paths) != len(inputs):
         raise DecodeError(
             f"the program takes {len(inputs)} inputs, and the structure of its arguments has {len(paths)}"
@@ -179,23 +187,23 @@ def check_structure(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
     if not module.validate_inputs or torch.compiler.is_compiling():
         return
     spec = module._in_spec
-    by_position, by_name = torch_compat.children_of(spec)
+    by_position, by_name = children_of(spec)
     leaves: Sequence[Any]
-    keywords = torch_compat.context_of(by_name)
+    keywords = context_of(by_name)
     if kwargs.keys() != set(keywords):
         raise InputError(
             f"the keyword arguments are {sorted(kwargs)}, must be {sorted(keywords)}",
             remedy="Pass by keyword what was passed so at export, and the rest by position",
         )
     leaves = args if not kwargs else (*args, *[kwargs[key] for key in keywords])
-    wanted = torch_compat.children_of(by_position)
+    wanted = children_of(by_position)
     if len(args) != len(wanted):
         raise InputError(f"there are {len(args)} positional arguments, must be {len(wanted)}")
     if spec.num_leaves != len(leaves) or not _LEAVES.issuperset(map(type, leaves)):
         given = (tuple(args), {key: kwargs[key] for key in keywords})
-        structure = torch_compat.flatten(given)[1]
-        if not torch_compat.is_same_structure(structure, spec):
+        structure = flatten(given)[1]
+        if not is_same_structure(structure, spec):
             raise InputError(f"the arguments have the structure {structure}, must have {spec}")
-        leaves = torch_compat.flatten_by_spec(given, spec)
+        leaves = flatten_by_spec(given, spec)
     if (checks := module._checks_in_hook) is not None:
         checks(*leaves)

@@ -16,24 +16,24 @@ from typing import Any
 import torch
 
 from graphwire import schema
-from graphwire.analysis.inspection import Omission
-from graphwire.bridge import tensors, torch_compat
+from graphwire.analysis.load_report import Omission
+from graphwire.bridge.binding import bind_weights
 from graphwire.bridge.context import GRAPH_CONSTANT, OpaqueOrigin
-from graphwire.bridge.graph import check_operators, decode_declared, decode_graph, decode_treespec
+from graphwire.bridge.graph.graph import decode_graph
+from graphwire.bridge.graph.metadata import decode_declared
+from graphwire.bridge.graph.operators import check_operators
+from graphwire.bridge.graph.treespec import decode_treespec
 from graphwire.bridge.module.effect_tokens import remove_effect_tokens
 from graphwire.bridge.module.input_checks import check_structure, input_checks
 from graphwire.bridge.module.program_module import ProgramModule
-from graphwire.bridge.program import (
-    bind_weights,
-    check_entry,
-    decode_context,
-    decode_values,
-    leave_out,
-    tell_omitted,
-)
+from graphwire.bridge.program import check_entry, decode_context, decode_values, leave_out, tell_omitted
+from graphwire.bridge.tensors.storages import StorageTable
+from graphwire.bridge.torch_compat.private import name_by_attributes, rename_builtins
+from graphwire.bridge.torch_compat.pytree import children_of, context_of
+from graphwire.bridge.torch_compat.verifiers import verifier_of
 from graphwire.errors import DecodeError, located
 from graphwire.hooks import Registry
-from graphwire.wire import Payloads
+from graphwire.wire.payloads import Payloads
 
 _TRAINING = "TRAINING"
 """The dialect whose programs keep effect tokens and unused nodes."""
@@ -65,7 +65,7 @@ def decode_module(
     module_record = record.graph_module
     signature = module_record.signature
     check_operators(context, module_record.graph)
-    table = tensors.StorageTable(payloads.records, context.place_device, graph_only)
+    table = StorageTable(payloads.records, context.place_device, graph_only)
     state, constants = decode_values(context, record, payloads, table)
     if given is not None:
         bind_weights(SimpleNamespace(state_dict=state, constants=constants), given)
@@ -80,17 +80,17 @@ def decode_module(
     )
     check_entry(record, DecodeError)
     for dialect in record.verifiers:
-        torch_compat.verifier_of(dialect)
+        verifier_of(dialect)
     nodes = {node.name: node for node in graph.nodes}
     lifted = {nodes[each.value]: spec for spec, each in held}
-    torch_compat.rename_builtins(graph)
+    rename_builtins(graph)
     outputs = signature.output_specs
     if record.verifiers[0] != _TRAINING:
         objects = {nodes[each.value]: constants.get(each.name) for spec, each in held if spec.custom_obj}
         remove_effect_tokens(graph, root, objects, lifted)
         outputs = [spec for spec in outputs if spec.token is None]
     module = ProgramModule()
-    torch_compat.name_by_attributes(graph, lifted)
+    name_by_attributes(graph, lifted)
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
@@ -273,13 +273,13 @@ def _parameter_names(call: schema.ModuleCallSignature, in_spec: Any) -> list[str
     Raises:
         DecodeError: the structure is not one of positional and keyword arguments, or has another number of them.
     """
-    parts = torch_compat.children_of(in_spec)
+    parts = children_of(in_spec)
     if in_spec.type is not tuple or [part.type for part in parts] != [tuple, dict]:
         raise DecodeError(
             "the structure of the arguments is not one of positional and keyword arguments",
             place="graph_module.module_call_graph[0].signature.in_spec",
         )
-    positional, keywords = len(torch_compat.children_of(parts[0])), torch_compat.context_of(parts[1])
+    positional, keywords = len(children_of(parts[0])), context_of(parts[1])
     names = call.forward_arg_names or [*(f"arg_{index}" for index in range(positional)), *keywords]
     if len(names) != positional + len(keywords):
         raise DecodeError(

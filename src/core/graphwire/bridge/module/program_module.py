@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import torch
 
-from graphwire.bridge import torch_compat
+from graphwire.bridge.torch_compat.names import HigherOrderOperator, OpOverload
+from graphwire.bridge.torch_compat.private import generate_code, pytree_code
 
 
 class ProgramModule(torch.fx.GraphModule):
@@ -47,11 +48,11 @@ class ProgramModule(torch.fx.GraphModule):
             out_spec: the structure of the result.
             hook: is called with the module and the arguments before each call.
         """
-        graph._codegen = torch_compat.pytree_code(names, in_spec, out_spec)
+        graph._codegen = pytree_code(names, in_spec, out_spec)
         self._is_complete = True
         self._graph = graph
         graph.owning_module = self
-        torch_compat.generate_code(self, runs=True)
+        generate_code(self, runs=True)
         self.register_forward_pre_hook(hook, with_kwargs=True)
 
     def train(self, mode: bool = True) -> NoReturn:
@@ -113,9 +114,9 @@ def _named(value: Any) -> Any:
         return {key: _named(each) for key, each in value.items()}
     if isinstance(value, torch.fx.Node):
         return _Reference(value.name)
-    if isinstance(value, torch_compat.OpOverload):
+    if isinstance(value, OpOverload):
         return _Operator((*value._schema.name.split("::"), value._overloadname))
-    name = value.name() if isinstance(value, torch_compat.HigherOrderOperator) else None
+    name = value.name() if isinstance(value, HigherOrderOperator) else None
     if name is not None and getattr(torch.ops.higher_order, name, None) is value:
         return _Operator(("higher_order", name))
     return value
@@ -158,6 +159,6 @@ def _restored(
         made[name] = node
     module = ProgramModule.__new__(ProgramModule)
     module.__dict__.update(state)
-    graph._codegen = torch_compat.pytree_code(names, in_spec, out_spec)
+    graph._codegen = pytree_code(names, in_spec, out_spec)
     module.graph = graph
     return module

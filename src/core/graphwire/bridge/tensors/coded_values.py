@@ -14,14 +14,66 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from graphwire.analysis.validation import tensor_difference
-from graphwire.bridge import torch_compat
-from graphwire.bridge.context import EncodeContext
-from graphwire.bridge.tensors.codecs import class_name, codec_for, copy_tree, encode_by_codec
-from graphwire.bridge.tensors.tensor_metas import visible_facts
+from graphwire.analysis.validation.weight_checks import tensor_difference
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.tensors.symbols import decode_number, encode_int
+from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta, visible_facts
+from graphwire.bridge.torch_compat.names import FakeTensor
+from graphwire.bridge.torch_compat.private import as_parameter, buffer_mark, is_transformed, mark_buffer
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
-from graphwire.hooks import ConstantCodec, Registry, remedy_for_name, unavailable_error
-from graphwire.schema import EncodedValue
+from graphwire.hooks import ConstantCodec, Registry, Tree, remedy_for_name, unavailable_error
+from graphwire.schema import Composition, EncodedValue, Part, SymInt
+from graphwire.wire.plain_trees import check_plugin_tree
+
+# --------------------------- calls constant codecs: finds the codec that owns a value, and checks what the codec writes
+
+
+def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:
+    """Return the codec that owns a value, if any, and the codecs asked before it that failed, each with its error text. A codec
+    that fails owns nothing, so its failure affects only values that no other codec owns."""
+    failures: list[tuple[str, str]] = []
+    for codec in registry.constant_codecs.values():
+        try:
+            if codec.owns(value):
+                return codec, failures
+        except Exception as error:  # noqa: BLE001 a plugin's code
+            failures.append((codec.name, exception_text(error)))
+    return None, failures
+
+
+def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, list[Any]]:
+    """Return the tree and the tensors that a codec encodes a value as.
+
+    Raises:
+        EncodeError: the codec fails, or does not return a tree and a sequence of parts.
+    """
+    who = f"the constant codec {codec.name}"
+    parts: Any
+    try:
+        tree, parts = codec.encode(value)
+    except GraphwireError as error:
+        raise error.within(name) from None
+    except Exception as error:
+        raise EncodeError(f"{who} fails: {exception_text(error)}", place=name) from error
+    if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
+        raise EncodeError(
+            f"{who} returns a {class_name(parts)} as its tensors",
+            place=name,
+            remedy="Let `encode` return the tree and a list of tensors",
+        )
+    check_plugin_tree(tree, who, name)
+    return copy_tree(tree), list(parts)
+
+
+def copy_tree(tree: Any) -> Any:
+    """Return a tree that shares no list or dict with the original."""
+    return msgspec.to_builtins(tree, builtin_types=(bytes,)) if type(tree) in (list, dict) else tree
+
+
+def class_name(value: Any) -> str:
+    """Return the module and qualified name of a value's class."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
 
 _COPIED_BYTES = 1 << 16
 """Parts of up to this many bytes are copied before the trial decoding, so that a codec that writes into its parts is
@@ -87,7 +139,7 @@ class CodedValues:
             return known.made
         codec, tree, tensors = _encode_by_owner(self.context, name, value)
         names = [self._part_name(name, index) for index in range(len(tensors))]
-        record = EncodedValue(codec.name, tree, names, torch_compat.buffer_mark(value))
+        record = EncodedValue(codec.name, tree, names, buffer_mark(value))
         record.same_as = self.weights.get(id(value))
         if isinstance(value, torch.Tensor):
             record.is_param = isinstance(value, torch.nn.Parameter)
@@ -181,7 +233,7 @@ def _encode_by_owner(context: EncodeContext, name: str, value: Any) -> tuple[Con
     if codec is not None:
         return codec, *encode_by_codec(codec, value, name)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
-    if isinstance(value, torch.Tensor) and torch_compat.is_transformed(value):
+    if isinstance(value, torch.Tensor) and is_transformed(value):
         layout += " inside a function transform"
     if failures:
         who = "; ".join(f"the constant codec {each} fails when it is asked: {why}" for each, why in failures)
@@ -238,9 +290,98 @@ def _restore_flags(made: Any, record: EncodedValue) -> Any:
         wanted = made.requires_grad if record.requires_grad is None else record.requires_grad
         is_param = isinstance(made, torch.nn.Parameter)
         if record.is_param is not None and record.is_param != is_param:
-            made = torch_compat.as_parameter(made) if record.is_param else made.detach()
+            made = as_parameter(made) if record.is_param else made.detach()
         if made.requires_grad != wanted:
             made.requires_grad_(wanted)
     if record.buffer is not None:
-        torch_compat.mark_buffer(made, record.buffer)
+        mark_buffer(made, record.buffer)
     return made
+
+
+# ------------------------------------------------------- converts the metadata of tensor subclasses to and from records
+# the tensors without elements that one consists of.
+#
+# A constant codec takes such a value apart and rebuilds it, as it does with a constant. Fake tensors take the place of the
+# parts, and symbolic integers the place of numbers.
+
+
+_INTEGER = "graphwire.integer"
+_SYMBOLS = frozenset((torch.SymInt,))
+
+
+def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composition | None:
+    """Return the composition of a value that is not a plain fake tensor; None if no codec can encode it.
+
+    Raises:
+        EncodeError: a codec returns something other than a tree.
+    """
+    codec, _ = codec_for(context.registry, tensor)
+    if codec is None:
+        return None
+    try:
+        tree, tensors = codec.encode(tensor)
+        parts = list(tensors)
+    except Exception:  # noqa: BLE001 codecs may not support values without elements, and these only inform
+        return None
+    if not all(isinstance(part, torch.Tensor) for part in parts):
+        return None
+    who = f"the constant codec {codec.name}"
+    check_plugin_tree(tree, who, "composition", besides=_SYMBOLS)
+    integers: list[SymInt] = []
+    bare = _without_symbols(context, tree, integers, who)
+    return Composition(codec.name, bare, [_encode_part(context, part) for part in parts], integers)
+
+
+def _encode_part(context: EncodeContext, tensor: torch.Tensor) -> Part:
+    plain = type(tensor) is FakeTensor
+    return Part(encode_tensor_meta(context, tensor), None if plain else encode_composition(context, tensor))
+
+
+def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt], who: str) -> Any:
+    if isinstance(tree, torch.SymInt):
+        integers.append(encode_int(context, tree))
+        return {_INTEGER: len(integers) - 1}
+    if isinstance(tree, dict):
+        if _INTEGER in tree:
+            raise EncodeError(f"{who} returns a dict with the key {_INTEGER!r}, which is reserved for sizes")
+        return {key: _without_symbols(context, item, integers, who) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_without_symbols(context, item, integers, who) for item in tree]
+    return tree
+
+
+def decode_composition(context: DecodeContext, record: Composition, *, input_value: bool) -> Any:
+    """Rebuild a tensor subclass from fake tensors; None if this process lacks what that needs. Only a constant of the class
+    strictly needs it."""
+    codec = context.registry.constant_codecs.get(record.codec)
+    if codec is None:
+        return None
+    parts = [_decode_part(context, part, input_value) for part in record.parts]
+    integers = [decode_number(context, integer) for integer in record.integers]
+    tree = _with_symbols(record.tree, integers)
+    if any(part is None for part in parts):
+        return None
+    try:
+        made = codec.decode(tree, parts)
+    except Exception:  # noqa: BLE001 as above
+        return None
+    return made if isinstance(made, torch.Tensor) else None
+
+
+def _decode_part(context: DecodeContext, part: Part, input_value: bool) -> Any:
+    if part.composition is not None:
+        return decode_composition(context, part.composition, input_value=input_value)
+    return decode_tensor_meta(context, part.meta, input_value=input_value)
+
+
+def _with_symbols(tree: Any, integers: list[Any]) -> Any:
+    if isinstance(tree, dict):
+        if tree.keys() == {_INTEGER}:
+            index = tree[_INTEGER]
+            if type(index) is not int or not 0 <= index < len(integers):
+                raise DecodeError(f"{index!r:.80} is not an index of the integers of a tensor subclass")
+            return integers[index]
+        return {key: _with_symbols(item, integers) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_with_symbols(item, integers) for item in tree]
+    return tree

@@ -18,9 +18,11 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean
 from sympy.printing.repr import srepr
 
-from graphwire.bridge import torch_compat
+from graphwire.bridge.torch_compat.private import shape_function
+from graphwire.bridge.torch_compat.symbolic import FloorDiv, Where, int_oo
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
-from graphwire.schema.texts import HEADS, Expression, growth_of, parse_expression
+from graphwire.schema.texts.constructor import HEADS, Expression, parse_expression
+from graphwire.schema.texts.growth import growth_of
 
 Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
 
@@ -189,11 +191,11 @@ def _pair(value: Any, condition: Any) -> Any:
 def _where(condition: Any, value: Any, otherwise: Any) -> Any:
     if not isinstance(condition, Boolean):
         raise TypeError(f"{condition} is not a condition")
-    return torch_compat.Where(condition, value, otherwise, evaluate=False)
+    return Where(condition, value, otherwise, evaluate=False)
 
 
 def _ceiling_quotient(base: Any, divisor: Any) -> Any:
-    return torch_compat.FloorDiv(_sum(base, divisor, sympy.S.NegativeOne), divisor, evaluate=False)
+    return FloorDiv(_sum(base, divisor, sympy.S.NegativeOne), divisor, evaluate=False)
 
 
 # -------------------------------------------------------------------------------------------------------- tables
@@ -208,14 +210,14 @@ _CONSTANT_OF: dict[str, Any] = {
     "false": sympy.false,
     "oo": sympy.oo,
     "-oo": -sympy.oo,
-    "int_oo": torch_compat.int_oo,
-    "-int_oo": -torch_compat.int_oo,
+    "int_oo": int_oo,
+    "-int_oo": -int_oo,
     "zoo": sympy.zoo,
     "nan": sympy.nan,
 }
 
 _CLASS_OF: dict[str, Any] = {
-    **{head: kind for head in HEADS if (kind := torch_compat.shape_function(head)) is not None},
+    **{head: kind for head in HEADS if (kind := shape_function(head)) is not None},
     "ExprCondPair": ExprCondPair,
 }
 

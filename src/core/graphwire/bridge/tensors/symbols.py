@@ -8,27 +8,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from graphwire import schema
-from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
-from graphwire.errors import DecodeError, ExpressionError, shown
-from graphwire.lazy import later
-from graphwire.schema.texts import (
-    MAX_REASONED,
-    MAX_REASONED_IN_ALL,
-    Expression,
-    evaluate,
-    growth_of,
-    parse_expression,
-    parse_infix,
-    symbols_of,
+from graphwire.bridge.torch_compat.private import (
+    backed_values,
+    expression_size,
+    hint_symbolic_value,
+    symbolic_identity,
+    symbolic_node,
+    symbolic_parts,
 )
+from graphwire.errors import DecodeError, ExpressionError, shown
+from graphwire.schema.texts.constructor import Expression, parse_expression, symbols_of
+from graphwire.schema.texts.evaluation import evaluate
+from graphwire.schema.texts.growth import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of
+from graphwire.schema.texts.infix import parse_infix
 
 if TYPE_CHECKING:
     import sympy
-
-    from graphwire.bridge.tensors import expressions
-else:
-    sympy, expressions = later("sympy"), later("graphwire.bridge.tensors.expressions")
 
 _KNOWN = {number: schema.SymInt(as_int=number) for number in range(-1, 4097)}
 
@@ -44,7 +40,7 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> schema.Sym
     """Encode a size, stride or offset of a tensor. A symbolic one whose expression is a number becomes that number: no tensor
     can have another value there."""
     if isinstance(value, torch.SymInt):
-        expression, _ = torch_compat.symbolic_parts(value)
+        expression, _ = symbolic_parts(value)
         if expression.is_Integer:
             return encode_int(context, int(expression))
     return encode_int(context, value)
@@ -53,11 +49,11 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> schema.Sym
 def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
     """Return the record of a symbolic integer, with a key that equal integers share. Nodes with the same parts are processed
     once."""
-    node = torch_compat.symbolic_node(value)
-    identity = torch_compat.symbolic_identity(node)
+    node = symbolic_node(value)
+    identity = symbolic_identity(node)
     known = context.integers.get(identity)
     if known is None:
-        expression, hint = torch_compat.symbolic_parts(value)
+        expression, hint = symbolic_parts(value)
         hinted = None if hint is None else schema.SymExprHint(as_int=int(hint))
         text = _text(context, expression)
         record = schema.SymInt(as_expr=schema.SymExpr(text, hinted))
@@ -73,7 +69,7 @@ def encode_number(context: EncodeContext, value: Any) -> schema.SymInt | schema.
         return schema.SymFloat(as_float=schema.encode_float(value))
     if isinstance(value, (int, torch.SymInt)):
         return encode_int(context, value)
-    expression, hint = torch_compat.symbolic_parts(value)
+    expression, hint = symbolic_parts(value)
     text = _text(context, expression)
     if isinstance(value, torch.SymBool):
         return schema.SymBool(as_expr=schema.SymExpr(text))
@@ -84,7 +80,9 @@ def encode_number(context: EncodeContext, value: Any) -> schema.SymInt | schema.
 def _text(context: EncodeContext, expression: sympy.Basic) -> str:
     text = context.expressions.get(expression)
     if text is None:
-        text = context.expressions[expression] = expressions.encode_expression(expression)
+        from graphwire.bridge.tensors.expressions import encode_expression
+
+        text = context.expressions[expression] = encode_expression(expression)
     return text
 
 
@@ -100,12 +98,16 @@ def decode_number(context: DecodeContext, record: schema.SymInt | schema.SymFloa
         hint = schema.decode_float(hint)
     value = context.values.get((text, hint, kind))
     if value is None:
+        import sympy
+
+        from graphwire.bridge.torch_compat.symbolic import declare_symbol, symbolic_value
+
         expression = _expression(context, text)
         if kind is not bool and not isinstance(expression, sympy.Expr):
             raise DecodeError(f"{text!r:.80} is a boolean, where a number is expected")
         if hint is not None and isinstance(expression, sympy.Symbol):
-            torch_compat.declare_symbol(context.shape_env, expression, None, hint)
-        value = torch_compat.symbolic_value(context.shape_env, expression, kind, hint)
+            declare_symbol(context.shape_env, expression, None, hint)
+        value = symbolic_value(context.shape_env, expression, kind, hint)
         context.values[text, hint, kind] = value
     return value
 
@@ -121,7 +123,7 @@ _NUMBERS: dict[type, tuple[type, str]] = {
 def is_cheap_to_compute(context: DecodeContext, values: Iterable[Any]) -> bool:
     """Return whether torch's shape environment may compute with `values` now: their expressions are small, few came before,
     and no symbol of the program occurs in an exponent, where a large number could replace it."""
-    sizes = [torch_compat.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
+    sizes = [expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
     context.reasoned += sum(sizes)
     small = max(sizes, default=0) <= MAX_REASONED and context.reasoned <= MAX_REASONED_IN_ALL
     return small and not context.exponents
@@ -131,10 +133,12 @@ def _expression(context: DecodeContext, text: str) -> sympy.Basic:
     """Return the expression of a text; parse it, and declare its symbols, at the first call."""
     expression = context.expressions.get(text)
     if expression is None:
+        from graphwire.bridge.tensors.expressions import build_expression
+
         known = len(context.symbols)
         tree = parse_expression(text)
         exponents = growth_of(tree).exponents
-        expression = expressions.build_expression(tree, context.symbols)
+        expression = build_expression(tree, context.symbols)
         replaced = context.shape_env.replacements
         if exponents and any(context.symbols[name] in replaced for name in exponents):
             raise ExpressionError(
@@ -148,24 +152,34 @@ def _expression(context: DecodeContext, text: str) -> sympy.Basic:
 
 
 def _declare(context: DecodeContext, name: str) -> None:
+    from graphwire.bridge.torch_compat.symbolic import declare_symbol, is_unbacked
+
     symbol = context.symbols[name]
     ranges = context.ranges.get(name) or _widest_range(symbol)
-    torch_compat.declare_symbol(context.shape_env, symbol, ranges, None)
-    if torch_compat.is_unbacked(symbol):
+    declare_symbol(context.shape_env, symbol, ranges, None)
+    if is_unbacked(symbol):
         context.pending.add(symbol)
 
 
 def _widest_range(symbol: sympy.Symbol) -> Any:
     """Return the range of a symbol without a range in the document: torch expects one for every symbol."""
-    infinity = torch_compat.int_oo if symbol.is_integer else sympy.oo
+    import sympy
+
+    from graphwire.bridge.torch_compat.symbolic import ValueRanges, int_oo
+
+    infinity = int_oo if symbol.is_integer else sympy.oo
     lower = sympy.Integer(1) if symbol.is_integer and symbol.is_positive else -infinity
-    return torch_compat.ValueRanges(lower, infinity)
+    return ValueRanges(lower, infinity)
 
 
 def _check_ranges(constraints: Any) -> None:
     """Raise a TypeError unless ranges map expressions to ranges. Hashing other objects may fail, or never end."""
     for expression, ranges in constraints.items():
-        bounds = (ranges.lower, ranges.upper) if isinstance(ranges, torch_compat.ValueRanges) else (None,)
+        import sympy
+
+        from graphwire.bridge.torch_compat.symbolic import ValueRanges
+
+        bounds = (ranges.lower, ranges.upper) if isinstance(ranges, ValueRanges) else (None,)
         if not all(isinstance(each, (sympy.Basic, int)) for each in (expression, *bounds)):
             raise TypeError(f"{shown(expression)} has {shown(ranges)} for its range")
 
@@ -181,7 +195,11 @@ def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, schema.Ra
 
 
 def _bound(bound: Any, *, up: bool) -> int | None:
-    if bound in (torch_compat.int_oo, -torch_compat.int_oo, sympy.oo, -sympy.oo):
+    import sympy
+
+    from graphwire.bridge.torch_compat.symbolic import int_oo
+
+    if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo):
         return None
     return int(sympy.ceiling(bound) if up else sympy.floor(bound))
 
@@ -194,14 +212,18 @@ def decode_ranges(constraints: Mapping[str, schema.RangeConstraint]) -> dict[str
     """Decode the ranges of a document, by infix text."""
     ranges = {}
     for text, constraint in constraints.items():
-        infinity = sympy.oo if text.startswith(_FLOATS) else torch_compat.int_oo
+        import sympy
+
+        from graphwire.bridge.torch_compat.symbolic import ValueRanges, int_oo
+
+        infinity = sympy.oo if text.startswith(_FLOATS) else int_oo
         lower = -infinity if constraint.min_val is None else sympy.Integer(constraint.min_val)
         upper = infinity if constraint.max_val is None else sympy.Integer(constraint.max_val)
         if constraint.min_val is not None and constraint.max_val is not None and lower > upper:
             raise DecodeError(
                 f"no value lies between {lower} and {upper}", place=f"range_constraints[{text!r}]"
             )
-        ranges[text] = torch_compat.ValueRanges(lower, upper)
+        ranges[text] = ValueRanges(lower, upper)
     return ranges
 
 
@@ -210,14 +232,18 @@ def encode_replacements(context: EncodeContext, symbols: Iterable[sympy.Basic]) 
     integer = next(iter(context.integers.values()), None)
     if integer is None:
         return {}
-    found = torch_compat.replacements(integer.node.shape_env, symbols)
+    from graphwire.bridge.torch_compat.symbolic import replacements as torch_compat_replacements
+
+    found = torch_compat_replacements(integer.node.shape_env, symbols)
     return {str(symbol): _text(context, expression) for symbol, expression in found.items()}
 
 
 def decode_replacements(context: DecodeContext, replacements: Mapping[str, str]) -> None:
     """Add the equalities of a document to the shape environment. Its graph and ranges must be decoded before."""
     for name, text in replacements.items():
-        torch_compat.replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
+        from graphwire.bridge.torch_compat.symbolic import replace_symbol
+
+        replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
 
 
 def infer_hints(context: DecodeContext) -> None:
@@ -225,7 +251,7 @@ def infer_hints(context: DecodeContext) -> None:
     the hints of conditions over symbols with hints."""
     if not context.values:
         return
-    backed = torch_compat.backed_values(context.shape_env)
+    backed = backed_values(context.shape_env)
     trees: dict[str, Expression] = {}
     for text, hint, kind in context.values:
         if type(hint) is not int or kind is not int:
@@ -237,14 +263,16 @@ def infer_hints(context: DecodeContext) -> None:
         tree = trees.get(text) or trees.setdefault(text, parse_expression(text))
         value = _solution(tree, symbol.name, hint)
         if value is not None:
-            torch_compat.declare_symbol(context.shape_env, symbol, None, value)
+            from graphwire.bridge.torch_compat.symbolic import declare_symbol
+
+            declare_symbol(context.shape_env, symbol, None, value)
     known = {
         symbol.name: int(value) if value.is_Integer else float(value) for symbol, value in backed.items()
     }
     for (text, _, kind), condition in context.values.items():
         if kind is bool and {each.name for each in context.expressions[text].free_symbols} <= known.keys():
             held = evaluate(parse_expression(text), known)
-            torch_compat.hint_symbolic_value(condition, None if held is None else bool(held))
+            hint_symbolic_value(condition, None if held is None else bool(held))
 
 
 def _solution(tree: Expression, name: str, hint: int) -> int | None:
@@ -261,6 +289,8 @@ def _solution(tree: Expression, name: str, hint: int) -> int | None:
 
 def _unseen_symbol(name: str) -> sympy.Symbol:
     """Return a symbol with torch's assumptions for its kind."""
+    import sympy
+
     if name.startswith(_FLOATS):
         return sympy.Symbol(name)
     return sympy.Symbol(name, positive=None if name.startswith("u") else True, integer=True)
@@ -278,7 +308,9 @@ def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> d
                 _declare(context, name)
                 context.pending.discard(context.symbols[name])
         try:
-            result[expressions.decode_expression(expression, context.symbols)] = values
+            from graphwire.bridge.tensors.expressions import decode_expression
+
+            result[decode_expression(expression, context.symbols)] = values
         except ExpressionError as error:
             raise error.within(f"range_constraints[{text[:80]!r}]") from None
     return result

@@ -8,12 +8,93 @@ from typing import Any
 import torch
 
 from graphwire import schema
-from graphwire.analysis.validation import TensorFacts
-from graphwire.bridge import torch_compat
+from graphwire.analysis.validation.weight_checks import TensorFacts
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
-from graphwire.bridge.tensors.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.tensors.symbols import decode_number, encode_size, is_cheap_to_compute, symbolic_integer
+from graphwire.bridge.torch_compat.private import (
+    device_of,
+    may_have_symbolic_sizes,
+    mkldnn_layout,
+    symbolic_identities,
+)
 from graphwire.errors import DecodeError
+from graphwire.schema import ScalarType, SparseMeta
+
+# ----------------------- converts what torch knows of sparse tensors, beyond any tensor's metadata, to and from records
+
+
+ROW_COMPRESSED = (torch.sparse_csr, torch.sparse_bsr)
+COLUMN_COMPRESSED = (torch.sparse_csc, torch.sparse_bsc)
+_BLOCKED = (torch.sparse_bsr, torch.sparse_bsc)
+
+_INDEX_TYPES = {ScalarType.INT: torch.int32, ScalarType.LONG: torch.int64}
+_INDEX_KINDS = {dtype: kind for kind, dtype in _INDEX_TYPES.items()}
+
+
+def encode_sparse(tensor: torch.Tensor) -> SparseMeta | None:
+    """Return the layout record of a sparse tensor; None for a layout without further properties."""
+    layout = tensor.layout
+    if layout is torch.sparse_coo:
+        return SparseMeta(dense_dim=tensor.dense_dim(), coalesced=tensor.is_coalesced())
+    if layout not in ROW_COMPRESSED + COLUMN_COMPRESSED:
+        return None
+    indices = tensor.crow_indices() if layout in ROW_COMPRESSED else tensor.ccol_indices()
+    block = None
+    if layout in _BLOCKED:
+        rows, columns = tensor.values().shape[indices.dim() : indices.dim() + 2]
+        block = [int(rows), int(columns)]
+    return SparseMeta(dense_dim=tensor.dense_dim(), index_dtype=_INDEX_KINDS[indices.dtype], block=block)
+
+
+def decode_sparse(
+    record: SparseMeta, sizes: Sequence[Any], dtype: torch.dtype, layout: torch.layout
+) -> torch.Tensor:
+    """Return a sparse tensor without elements on the meta device, as export makes them.
+
+    Raises:
+        DecodeError: the record does not describe a tensor of these sizes.
+    """
+    try:
+        if layout is torch.sparse_coo:
+            return _coordinates(record, sizes, dtype)
+        if layout in ROW_COMPRESSED + COLUMN_COMPRESSED:
+            return _compressed(record, sizes, dtype, layout)
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise DecodeError(f"a tensor of layout {layout} is described wrongly: {error}") from error
+    raise DecodeError(f"a graph cannot contain a value of layout {layout}")
+
+
+def _coordinates(record: SparseMeta, sizes: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
+    sparse = len(sizes) - record.dense_dim
+    if sparse < 0:
+        raise ValueError(f"{record.dense_dim} of {len(sizes)} dimensions are dense")
+    indices = torch.empty((sparse, 0), dtype=torch.int64, device="meta")
+    values = torch.empty((0, *sizes[sparse:]), dtype=dtype, device="meta")
+    return torch.sparse_coo_tensor(
+        indices, values, sizes, is_coalesced=record.coalesced, check_invariants=False, device="meta"
+    )
+
+
+def _compressed(
+    record: SparseMeta, sizes: Sequence[Any], dtype: torch.dtype, layout: torch.layout
+) -> torch.Tensor:
+    batch = len(sizes) - record.dense_dim - 2
+    if batch < 0:
+        raise ValueError(f"{record.dense_dim} of {len(sizes)} dimensions are dense")
+    block = record.block or []
+    side = 0 if layout in ROW_COMPRESSED else 1
+    lines = sizes[batch + side] // (block[side] if block else 1)
+    index_dtype = _INDEX_TYPES[record.index_dtype]
+    outer = list(sizes[:batch])
+    return torch.sparse_compressed_tensor(
+        torch.empty([*outer, lines + 1], dtype=index_dtype, device="meta"),
+        torch.empty([*outer, 0], dtype=index_dtype, device="meta"),
+        torch.empty([*outer, 0, *block, *sizes[batch + 2 :]], dtype=dtype, device="meta"),
+        sizes,
+        layout=layout,
+        check_invariants=False,
+        device="meta",
+    )
 
 
 def name_in_torch(kind: torch.dtype | torch.layout) -> str:
@@ -35,7 +116,7 @@ LAYOUTS: dict[schema.Layout, torch.layout] = {
     schema.Layout.SparseCsc: torch.sparse_csc,
     schema.Layout.SparseBsr: torch.sparse_bsr,
     schema.Layout.SparseBsc: torch.sparse_bsc,
-    schema.Layout._mkldnn: torch_compat.mkldnn_layout,
+    schema.Layout._mkldnn: mkldnn_layout,
     schema.Layout.Strided: torch.strided,
 }
 LAYOUT_KINDS: dict[torch.layout, schema.Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
@@ -91,10 +172,10 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> schema.T
         return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
-    is_symbolic = torch_compat.may_have_symbolic_sizes(tensor)
+    is_symbolic = may_have_symbolic_sizes(tensor)
     if is_symbolic:
-        numbers = torch_compat.symbolic_identities((*sizes, *strides, offset))
-    key = (tensor.dtype, numbers, tensor.requires_grad, torch_compat.device_of(tensor))
+        numbers = symbolic_identities((*sizes, *strides, offset))
+    key = (tensor.dtype, numbers, tensor.requires_grad, device_of(tensor))
     record = context.tensor_metas.get(key)
     if record is None:
         same: Any = key

@@ -6,15 +6,19 @@ with static shapes needs neither until somebody traces it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
+from torch._decomp import decomposition_table, meta_table
 from torch._functorch import config as functorch_config
+from torch._library import simple_registry
+from torch._ops import OpOverload
+from torch._subclasses.fake_impls import _is_tensor_constructor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-
-from graphwire.lazy import later
-
-symbolic_shapes = later("torch.fx.experimental.symbolic_shapes")
 
 
 class DecodedMode(FakeTensorMode):
@@ -38,6 +42,8 @@ class DecodedMode(FakeTensorMode):
 
     def _set_up(self) -> None:
         """Become what torch's constructor makes, in an order in which threads may use the mode at once."""
+        from torch.fx.experimental import symbolic_shapes
+
         environment = symbolic_shapes.ShapeEnv(assume_static_by_default=True)
         made = FakeTensorMode(allow_non_fake_inputs=True, shape_env=environment)
         state: dict[str, Any] = self.__dict__
@@ -76,3 +82,211 @@ class FakeTensors:
         torch._C._set_throw_on_mutable_data_ptr(fake)
         vars(fake).update(attributes)
         return fake
+
+
+# ------------------------------------------------------------------------------- runs torch operators on metadata alone
+# Selects operators for which only a fake or meta kernel runs.
+
+
+_OWN = frozenset(("aten", "prims"))
+"""The namespaces whose kernels torch itself registers."""
+_UNCHECKED = "backward|::_thnn_|::quantized_|::fbgemm_"
+"""Operators that only torch itself calls. Some end the process if their arguments do not match."""
+_COMPOSITE = DispatchKey.CompositeImplicitAutograd
+_MOST_CALLS = 1_000
+"""The most operators that one operator may call."""
+_MOST_RESULTS = 10_000
+"""The most tensors that one operator may return in a list."""
+_COUNTED = frozenset(("chunks", "sections"))
+"""Parameters that set the number of pieces a tensor is split into."""
+
+
+class BoundExceededError(Exception):
+    """An operator exceeds its bound on calls or results."""
+
+
+class CallBudget:
+    """The number of operators that may still be called.
+
+    Args:
+        calls: the number at the start.
+    """
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+
+def why_not_run(operator: Any) -> str | None:
+    """Return why an operator may not run on metadata; None if it may.
+
+    An operator may run if it is an overload that mutates no argument, takes and returns tensors, and either has a fake or
+    meta kernel or belongs to torch. A body of other operators is accepted only for torch's operators, and only if torch
+    registered it.
+    """
+    if type(operator) is not OpOverload:
+        return "it is not an operator of torch's dispatcher"
+    schema = operator._schema
+    if schema.is_mutable or any(each.alias_info and each.alias_info.is_write for each in schema.arguments):
+        return "it changes its arguments"
+    if not schema.returns:
+        return "it returns no result"
+    if not any("Tensor" in str(each.type) for each in schema.arguments) and not is_constructor(operator):
+        return "it takes no tensor"
+    name = operator.name()
+    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "Python"):
+        return "its library runs its own code in place of a fake kernel"
+    if operator.namespace in _OWN:
+        if re.search(_UNCHECKED, operator._schema.name):
+            return "its kernels do not check their arguments"
+        return "its parts are registered by another library" if _is_patched(operator) else None
+    if _has_composite(operator) or (operator in decomposition_table and operator not in meta_table):
+        return "its library defines it by a body of other operators, which would run"
+    if simple_registry.singleton.find(name).fake_impl.kernel is None and not (
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, "Meta")
+    ):
+        return "its library registers no fake kernel"
+    return None
+
+
+def is_constructor(operator: OpOverload) -> bool:
+    """Return whether one of torch's operators creates a tensor from sizes alone."""
+    return operator.namespace in _OWN and bool(_is_tensor_constructor(operator))
+
+
+def accepts_numbers(operator: OpOverload) -> bool:
+    """Return whether one of torch's operators accepts a number in place of a tensor."""
+    return operator.namespace in _OWN and bool(
+        torch._C._should_allow_numbers_as_tensors(operator._schema.name)
+    )
+
+
+def _has_composite(operator: OpOverload) -> bool:
+    return _COMPOSITE in operator.py_kernels or bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
+    )
+
+
+def _is_patched(operator: OpOverload) -> bool:
+    """Return whether a library other than torch registered the Python kernel that runs for one of torch's operators on
+    metadata."""
+    kernels = [operator.py_kernels.get(_COMPOSITE), decomposition_table.get(operator)]
+    kernels += [meta_table.get(operator), simple_registry.singleton.find(operator.name()).fake_impl.kernel]
+    if any(not _is_from_torch(kernel) for kernel in kernels if kernel is not None):
+        return True
+    namespace, _, overload = operator.name().partition("::")
+    return f"{namespace}/{overload}/CompositeImplicitAutograd" in torch.library._impls
+
+
+def _is_from_torch(kernel: Any) -> bool:
+    return str(getattr(kernel, "__module__", "")).partition(".")[0] == "torch"
+
+
+def run_on_metadata(
+    mode: FakeTensorMode, operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Run an operator on the fake tensors of a mode, without side effects. `why_not_run` must be None for it.
+
+    The call bypasses the kernels that precede the mode (autograd, autocast), so the mode handles the call first.
+
+    Raises:
+        BoundExceededError: the operator calls too many operators, or returns too many tensors.
+        Exception: any error of the fake kernel.
+    """
+    with (
+        torch.no_grad(),
+        torch._C._DisableAutocast(),
+        torch._C._AutoDispatchBelowAutograd(),
+        torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(DispatchKey.ADInplaceOrView)),
+        _counted(mode),
+        mode,
+    ):
+        return operator(*args, **kwargs)
+
+
+@contextmanager
+def _counted(mode: FakeTensorMode, budget: CallBudget | None = None) -> Iterator[None]:
+    """A context that bounds the number of operators a mode runs, and the number of results of each."""
+    asked = mode.dispatch
+    calls = 0
+
+    def dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > _MOST_CALLS:
+            raise BoundExceededError(f"it consists of more than {_MOST_CALLS:,} operators")
+        if budget is not None:
+            budget.left -= 1
+            if budget.left < 0:
+                raise BoundExceededError("the operators of the program consist of too many others")
+        if isinstance(func, OpOverload) and any("List[" in str(each.type) for each in func._schema.returns):
+            count = _results(func, args, kwargs or {})
+            if count is None or count > _MOST_RESULTS:
+                raise BoundExceededError(f"{func} may return more than {_MOST_RESULTS:,} tensors")
+        return asked(func, types, args, kwargs)
+
+    mode.dispatch = dispatch
+    try:
+        yield
+    finally:
+        del mode.dispatch
+
+
+def _results(operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
+    """Return an upper bound on the length of the list that an operator returns; None if there is no bound."""
+    named = dict(zip((each.name for each in operator._schema.arguments), args, strict=False)) | dict(kwargs)
+    sizes = [size for value in named.values() for size in _sizes(value)]
+    if any(size is None for size in sizes):
+        return None
+    largest = max((size for size in sizes if size is not None), default=1)
+    for name, value in named.items():
+        if name == "split_size" and type(value) is int:
+            return -(-largest // value) if value > 0 else 1
+        if name in _COUNTED and type(value) is int:
+            return value
+    lists = max((len(value) for value in named.values() if isinstance(value, (list, tuple))), default=0)
+    return lists or largest
+
+
+def _sizes(value: Any) -> Iterator[int | None]:
+    """Yield the sizes of the tensors in an argument; None for a size that is unknown before the program runs."""
+    for each in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(each, torch.Tensor):
+            for size in each.shape:
+                yield size if type(size) is int else size.node.hint if size.node.has_hint() else None
+
+
+def may_count_flops(operator: OpOverload) -> bool | None:
+    """Return whether torch's flop counter has a formula for an operator, or for those that torch defines it by.
+
+    False for another operator of torch, which the counter takes for free; None for an operator of another library."""
+    from torch.utils.flop_counter import flop_registry
+
+    if operator.overloadpacket in flop_registry or (operator.namespace in _OWN and _has_composite(operator)):
+        return True
+    return False if operator.namespace in _OWN else None
+
+
+def flops_on_metadata(
+    mode: FakeTensorMode,
+    operator: OpOverload,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    budget: CallBudget,
+) -> int:
+    """Return the floating-point operations that torch's flop counter counts for one call, on fake tensors of a mode.
+
+    `why_not_run` must be None for the operator.
+
+    Args:
+        budget: what is left for this call and later ones, of an operator and of those that it calls.
+
+    Raises:
+        BoundExceededError: as `run_on_metadata`.
+        Exception: any error of a formula or a fake kernel.
+    """
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), torch._C._DisableAutocast(), _counted(mode, budget), mode, counter:
+        operator(*args, **kwargs)
+    return int(counter.get_total_flops())

@@ -11,9 +11,12 @@ import functools
 import itertools
 import keyword
 import operator
+import re
+import sys
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch._export.verifier import Verifier
@@ -21,18 +24,256 @@ from torch._higher_order_ops.effects import _get_schema, with_effects
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.export.graph_signature import ExportGraphSignature
+from torch.export import custom_ops
+from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.graph import _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from graphwire.bridge.torch_compat import code_text, releases
+from graphwire.bridge.torch_compat.code_text import python_code
 from graphwire.bridge.torch_compat.verifiers import check_program
-from graphwire.errors import GraphwireWarning
-from graphwire.lazy import pattern
+from graphwire.errors import DecodeError, GraphwireWarning
 from graphwire.process import InterruptSafe
 
 if TYPE_CHECKING:
     import sympy
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+# --------------- saves, compares and restores the process-wide and thread-wide state of torch, which no load may change
+
+
+_AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
+class ProcessState(NamedTuple):
+    """The global settings of torch that operators, or contexts left open, can change."""
+
+    gradients: bool
+    inference: bool
+    autocast: tuple[tuple[bool, torch.dtype], ...]
+    autocast_cache: bool
+    transforms: int
+    """The number of open function transforms (vmap, grad)."""
+    dispatch_modes: int
+    function_modes: int
+    dtype: torch.dtype
+    """The default element type."""
+    deterministic: bool
+    deterministic_warns: bool
+    generator: bytes
+    """The state of the CPU's random number generator."""
+
+
+def process_state() -> ProcessState:
+    """Return the current state."""
+    return ProcessState(
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        tuple(
+            (torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in _AUTOCAST_DEVICES
+        ),
+        torch.is_autocast_cache_enabled(),
+        torch._C._functorch.get_dynamic_layer_stack_depth(),
+        len(_get_current_dispatch_mode_stack()),
+        len(_get_current_function_mode_stack()),  # a default device is one
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        bytes(torch.default_generator.get_state().untyped_storage()),
+    )
+
+
+def _put_back(state: ProcessState, now: ProcessState) -> None:
+    if now.transforms > state.transforms:
+        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(state.transforms)
+    for _ in range(now.dispatch_modes - state.dispatch_modes):
+        torch._C._pop_torch_dispatch_stack()
+    for _ in range(now.function_modes - state.function_modes):
+        torch._C._pop_torch_function_stack()
+    torch.set_grad_enabled(state.gradients)
+    for device, (enabled, dtype) in zip(_AUTOCAST_DEVICES, state.autocast, strict=True):
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+    torch.set_autocast_cache_enabled(state.autocast_cache)
+    torch.set_default_dtype(state.dtype)
+    torch.use_deterministic_algorithms(state.deterministic, warn_only=state.deterministic_warns)
+    generator: Any = torch.frombuffer(bytearray(state.generator), dtype=torch.uint8)
+    torch.default_generator.set_state(generator)
+
+
+@contextmanager
+def preserved_process_state(what: str) -> Iterator[None]:
+    """A context that restores the state at its end, also on an exception.
+
+    Args:
+        what: the name of what runs inside, as the subject of a sentence.
+
+    Raises:
+        DecodeError: the block changed the state, which is restored.
+    """
+    before = process_state()
+    try:
+        yield
+    finally:
+        now = process_state()
+        if now != before:
+            _put_back(before, now)
+    if now != before:
+        names = [name for name, old, new in zip(before._fields, before, now, strict=True) if old != new]
+        raise DecodeError(
+            f"{what} changes the state of the process ({', '.join(names)})",
+            remedy="Report it to the authors of the operator's library",
+        )
+
+
+# --------------------------- process groups of this process, and the values that exist only in the processes of one job
+
+
+_SCRIPT_CLASSES = "__torch__.torch.classes.c10d."
+
+
+class WorldGroup(NamedTuple):
+    """A process group that this process is in."""
+
+    name: str
+    size: int
+    """The number of its processes."""
+    description: str
+    """What its maker says of it, such as `mesh_tp`; `undefined` if nothing."""
+
+
+def is_in_job() -> bool:
+    """Return whether this process has initialized process groups."""
+    distributed = torch.distributed
+    return distributed.is_available() and distributed.is_initialized()
+
+
+def world_group(name: str) -> WorldGroup | None:
+    """Return the process group that a collective finds under a name; None if this process has none."""
+    from torch._C._distributed_c10d import _resolve_process_group
+
+    try:
+        group = _resolve_process_group(name)
+    except (RuntimeError, ValueError):
+        return None
+    return WorldGroup(name, group.size(), group.group_desc)
+
+
+def world_groups() -> list[WorldGroup]:
+    """Return the process groups that this process is in, in the order in which it entered them."""
+    from torch.distributed.distributed_c10d import _world
+
+    return [WorldGroup(name, group.size(), group.group_desc) for group, name in _world.pg_names.items()]
+
+
+_OF_A_JOB = {
+    ("torch.distributed.tensor", "DTensor"): "a DTensor",
+    ("torch.distributed.device_mesh", "DeviceMesh"): "a device mesh",
+    ("torch.distributed", "ProcessGroup"): "a process group",
+}
+"""The classes whose instances refer to the processes of a job, by module and name."""
+
+
+def kind_of_job_value(value: Any) -> str:
+    """Return what a value is if it refers to the processes of the job that made it, such as `a DTensor`; else an empty
+    text."""
+    for (module, name), kind in _OF_A_JOB.items():
+        # Nothing is imported: without its module, there is no instance.
+        found = getattr(sys.modules.get(module), name, None)
+        if found is not None and isinstance(value, found):
+            return kind
+    if type(value) is torch.ScriptObject:
+        name = str(value._type().qualified_name())
+        if name.startswith(_SCRIPT_CLASSES):
+            return f"an object of torch.distributed ({name.removeprefix(_SCRIPT_CLASSES)})"
+    return ""
+
+
+# ------------------------------------------------------------------ differences between the supported releases of torch
+# one function for each, with one interface for all releases.
+#
+# Each checks what torch has, not its version number, so that nightly builds work too.
+
+
+try:
+    from torch._library import opaque_object
+except ImportError:  # before 2.10
+    opaque_object = None
+try:
+    from torch._functorch import predispatch
+except ImportError:  # before 2.9
+    predispatch = None
+
+
+def opaque_types() -> Iterable[type]:
+    """Return the classes that are registered with torch as opaque, in this process; empty before torch 2.10."""
+    return () if opaque_object is None else tuple(opaque_object._OPAQUE_TYPES)
+
+
+def opaque_type_name(kind: type) -> str | None:
+    """Return the name that a class is registered under as opaque; None if it is not registered."""
+    if opaque_object is None or not opaque_object.is_opaque_type(kind):
+        return None
+    return str(opaque_object.get_opaque_type_name(kind))
+
+
+def backed_values(shape_env: ShapeEnv) -> dict[sympy.Symbol, sympy.Integer]:
+    """Return the sizes on the example inputs, by symbol: the environment's own table, not a copy."""
+    # `backed_var_to_val` since 2.11; before that `var_to_val`, which warns in newer releases.
+    found: dict[sympy.Symbol, sympy.Integer] = (
+        shape_env.backed_var_to_val if hasattr(shape_env, "backed_var_to_val") else shape_env.var_to_val
+    )
+    return found
+
+
+def reserve_numbers(shape_env: ShapeEnv, counter: str, first: int) -> None:
+    """Make the environment number new symbols from `first` on, unless it is past that already."""
+    numbers = getattr(shape_env, counter)
+    if isinstance(numbers, itertools.count):  # before 2.10; a count shows its position only by advancing
+        setattr(shape_env, counter, itertools.count(max(next(numbers), first)))
+    else:
+        setattr(shape_env, counter, max(numbers, first))
+
+
+def shape_function(name: str) -> Any:
+    """Return the class that represents an operation of torch or sympy in size expressions; None if neither has it.
+
+    `BitwiseFn_bitwise_xor` exists since 2.10.
+    """
+    import sympy
+    from torch.utils._sympy import functions as shape_functions
+
+    return getattr(shape_functions, name, None) or getattr(sympy, name, None)
+
+
+def output_kind(name: str) -> OutputKind:
+    """Return torch's output kind of this name. `PARAMETER_MUTATION` exists since 2.9.
+
+    Raises:
+        DecodeError: the installed torch does not have it.
+    """
+    kind = OutputKind.__members__.get(name)
+    if kind is None:
+        raise DecodeError(f"this torch has no output of kind {name}", remedy="Install a newer torch")
+    return kind
+
+
+def parameters_of(target: str) -> tuple[str, ...]:
+    """Return the parameter names of an ATen operator in the installed torch, by its serialized name; empty if the operator is
+    absent. Release 2.14 removed `aten.cholesky` and renamed a parameter of `aten._cdist_backward`."""
+    _, _, _, name, overload = target.split(".")
+    found = getattr(getattr(torch.ops.aten, name, None), overload, None)
+    return () if found is None else tuple(argument.name for argument in found._schema.arguments)
+
+
+def predispatch_functions() -> list[Callable[..., Any]]:
+    """Return the functions that `torch.export` leaves before dispatch for vmap and custom autograd; empty before 2.9."""
+    own = vars(predispatch).values() if predispatch is not None else ()
+    functions = [f for f in own if getattr(f, "__module__", "") == predispatch.__name__]
+    call = getattr(custom_ops, "_call_custom_autograd_function_in_pre_dispatch", None)
+    return functions if call is None else [*functions, call]
+
 
 mkldnn_layout = torch._mkldnn
 """The layout of tensors in the format of oneDNN."""
@@ -167,7 +408,7 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
     modules = [each for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
     written = []
     for graph in (each._graph for each in modules):
-        if (code := code_text.python_code(graph)) is not None:
+        if (code := python_code(graph)) is not None:
             graph.python_code = functools.partial(_given, code)
             written.append(graph)
     try:
@@ -261,7 +502,7 @@ def script_class_name(value: Any) -> str | None:
         return str(value.script_class_name)
     if isinstance(value, torch.ScriptObject):
         return str(value._type().qualified_name())
-    return releases.opaque_type_name(type(value))
+    return opaque_type_name(type(value))
 
 
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:
@@ -356,7 +597,7 @@ def name_by_attributes(graph: torch.fx.Graph, nodes: Iterable[torch.fx.Node]) ->
     for node in nodes:
         path = str(node.target)
         name = path.replace(".", "_")
-        if _PLAIN.fullmatch(name) and name not in used and name not in _TAKEN:
+        if re.fullmatch(_PLAIN, name) and name not in used and name not in _TAKEN:
             used.add(name)  # torch would give the same name
         else:
             name = namespace.create_name(graph._target_to_str(path), None)
@@ -365,7 +606,7 @@ def name_by_attributes(graph: torch.fx.Graph, nodes: Iterable[torch.fx.Node]) ->
         namespace._rename_object(node, name)
 
 
-_PLAIN = pattern(r"[a-z_][a-z0-9_]*[a-z]")
+_PLAIN = r"[a-z_][a-z0-9_]*[a-z]"
 """Names that torch takes as they are: in small letters, without a number at the end, which torch would count on."""
 
 

@@ -17,8 +17,6 @@ from typing import Any
 
 import torch
 
-from graphwire.lazy import pattern
-
 _MODULES = (
     torch.functional,
     torch.nn.functional,
@@ -43,7 +41,7 @@ _BUILTINS = (
     "abs all any bool complex dict divmod enumerate filter float getattr int isinstance iter len list map max min next "
     "pow range reversed round set slice sorted str sum tuple zip"
 ).split()
-_PACKET = pattern(r"torch\._?ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
+_PACKET = r"(?a)torch\._?ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)"
 
 
 @functools.cache
@@ -78,7 +76,7 @@ def name_of_function(function: Any) -> str:
 
 def operator_packet(name: str) -> Any | None:
     """Return the packet (all overloads) of an operator that torch's dispatcher knows, such as `torch.ops.aten.add`."""
-    match = _PACKET.fullmatch(name)
+    match = re.fullmatch(_PACKET, name)
     if match is None:
         return None
     namespace, operation = match.groups()

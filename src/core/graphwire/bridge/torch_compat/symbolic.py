@@ -17,11 +17,16 @@ from torch.fx.experimental.symbolic_shapes import (
     _free_unbacked_symbols_with_path,
     free_unbacked_symbols,
 )
+from torch.utils._sympy.functions import FloorDiv, Where
+from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
-from graphwire.bridge.torch_compat import releases
+from graphwire.bridge.torch_compat.private import backed_values, reserve_numbers
+
+__all__ = ["FloorDiv", "ShapeEnv", "ValueRanges", "Where", "int_oo"]
+"""What the rest of the bridge imports of torch from here."""
 
 _SYMBOLIC: dict[type, type] = {int: torch.SymInt, float: torch.SymFloat, bool: torch.SymBool}
 
@@ -47,7 +52,7 @@ def declare_symbol(
     shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | float | None
 ) -> None:
     """Declare a symbol with its range, and with its value on the example inputs (None for an unbacked symbol)."""
-    if hint is not None and symbol not in (values := releases.backed_values(shape_env)):
+    if hint is not None and symbol not in (values := backed_values(shape_env)):
         values[symbol] = sympy.Integer(hint) if type(hint) is int else sympy.Float(hint)
     if ranges is not None:
         # With a source. Without one, torch looks for the user's frame, and imports its compiler to tell which are its own.
@@ -72,7 +77,7 @@ def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:
         for prefix, counter in (("zuf", "unbacked_symfloat_counter"), ("u", "unbacked_symint_counter")):
             if name.startswith(prefix) and name[len(prefix) :].isdigit():
                 used = int(name[len(prefix) :]) + 1
-                releases.reserve_numbers(shape_env, counter, used)
+                reserve_numbers(shape_env, counter, used)
 
 
 def is_unbacked(symbol: sympy.Symbol) -> bool:

@@ -8,28 +8,17 @@ table. A trace in another form, or with lines that the table cannot hold, stays 
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.documents import (
-    COMPACT_5_3,
-    Edits,
-    Record,
-    Refuse,
-    Step,
-    Version,
-    Where,
-    rewrite,
-    with_module,
-    without,
-)
-from graphwire.lazy import pattern
+from graphwire.evolve.step import COMPACT_5_3, Step
+from graphwire.evolve.trees import Edits, Record, Refuse, Where, rewrite, with_module, without
+from graphwire.schema import Version
 
 TABLE = "co_fileinfo_ordered_list"
-_FRAME = pattern(
-    r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n    (?P<source>[^\n]*)\n'
-)
+_FRAME = r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n    (?P<source>[^\n]*)\n'
 
 
 def up(tree: Record) -> Record:
@@ -88,7 +77,7 @@ def down(tree: Record, refuse: Refuse) -> Record:
 def _frames(trace: str) -> list[tuple[str, str, str, str]] | None:
     frames, position = [], 0
     while position < len(trace):
-        found = _FRAME.match(trace, position)
+        found = re.compile(_FRAME).match(trace, position)
         if found is None or str(int(found["line"])) != found["line"]:
             return None
         frames.append((found["file"], found["line"], found["name"], found["source"]))

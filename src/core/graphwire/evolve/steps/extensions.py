@@ -3,7 +3,7 @@
 Each field, arm and extension of graphwire's own (`vocabulary`) gets one of these treatments:
 
     converted   stack traces as the text of each node's metadata, in torch's layout; provenance as JSON text there, as torch
-                2.12 writes it (both without what exceeds the bounds of `schema.trees.unfolding`); a sequence in the list
+                2.12 writes it (both without what exceeds the bounds of `schema.trees`); a sequence in the list
                 arm for elements of its kind, where there is one; a tensor or None as one of them
     left out    what is only informative and torch does not store: tuples, names of literals, metadata of values, producer …
     refused     obstacles: torch's schema cannot express them. The same holds for what the vocabulary does not list
@@ -23,9 +23,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from graphwire import schema
-from graphwire.evolve.documents import (
-    EXTENSIONS,
-    FIELDS,
+from graphwire.evolve.steps.order import without_optional
+from graphwire.evolve.trees import (
     OURS,
     ROOT,
     Edits,
@@ -33,14 +32,19 @@ from graphwire.evolve.documents import (
     Report,
     Where,
     arm_of,
-    fields_of_torch,
     refusing,
     rewrite,
     treespecs,
 )
-from graphwire.evolve.steps.additions import without_optional
+from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, fields_of_torch
 from graphwire.schema import ARMS
-from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
+from graphwire.schema.texts.treespec import (
+    TreeSpec,
+    format_treespec,
+    parse_treespec,
+    split_version,
+    treespec_nodes,
+)
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, Unfolding, from_tree, provenance_of
 
 _RETURNED = "torch.return_types."

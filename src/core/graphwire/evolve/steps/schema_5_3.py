@@ -3,8 +3,8 @@
 The step to 7.3 (torch 2.5) replaced `dialect` by the list `verifiers`, and added `torch_version` and the module's metadata.
 
 Upward the producer is torch's own term for older ones, `<=2.4`. Downward the producer and the module's metadata are dropped,
-symbols get the names that 2.4 itself gives them (`evolve.documents.reserved_names`), and views of attention become reshapes
-(`evolve.operators.flash_attention`). 2.4 supports only the dialect ATEN, whose graphs change nothing in place, so an operator
+symbols get the names that 2.4 itself gives them (`evolve.reserved_names`), and views of attention become reshapes
+(`evolve.operator_forms`). 2.4 supports only the dialect ATEN, whose graphs change nothing in place, so an operator
 that does is an obstacle.
 """
 
@@ -12,21 +12,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from graphwire.evolve.documents import (
-    Edits,
-    Record,
-    Refuse,
-    Step,
-    Version,
-    Where,
-    greatest_integer_from_infinity,
-    infinity_from_greatest_integer,
-    name_symbols_by_operators,
-    rewrite,
-    with_module,
-    without,
-)
-from graphwire.evolve.operators import reshape_attention
+from graphwire.evolve.expressions import greatest_integer_from_infinity, infinity_from_greatest_integer
+from graphwire.evolve.operator_forms import reshape_attention
+from graphwire.evolve.reserved_names import name_symbols_by_operators
+from graphwire.evolve.step import Step
+from graphwire.evolve.trees import Edits, Record, Refuse, Where, rewrite, with_module, without
+from graphwire.schema import Version
 
 PRODUCER = "<=2.4"
 DIALECT = "ATEN"

@@ -10,23 +10,12 @@ from __future__ import annotations
 
 import re
 
-from graphwire.evolve.documents import (
-    Edits,
-    Record,
-    Refuse,
-    Step,
-    Version,
-    Where,
-    free_name,
-    name_of,
-    rename_node_name_clashes,
-    rewrite,
-    value_names,
-    without,
-)
-from graphwire.lazy import pattern
+from graphwire.evolve.reserved_names import free_name, rename_node_name_clashes, value_names
+from graphwire.evolve.step import Step
+from graphwire.evolve.trees import Edits, Record, Refuse, Where, name_of, rewrite, without
+from graphwire.schema import Version
 
-_UNUSED = pattern(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
+_UNUSED = r"(?a)(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)"
 
 
 def up(tree: Record) -> Record:
@@ -61,7 +50,7 @@ def _own_name(node: Record) -> str | None:
     if len(outputs) == 1 and (listed := outputs[0].get("as_tensors")) is not None:
         names = [tensor["name"] for tensor in listed]
     for index, name in enumerate(names):
-        found = _UNUSED.fullmatch(name or "")
+        found = re.fullmatch(_UNUSED, name or "")
         if found and int(found["index"]) == index:
             return found["node"]
     return None

@@ -9,19 +9,10 @@ arguments are passed; their schema decides. Downward kinds and the table are dro
 
 from __future__ import annotations
 
-from graphwire.evolve.documents import (
-    Edits,
-    Record,
-    Refuse,
-    Step,
-    Version,
-    Where,
-    rewrite,
-    with_module,
-    without,
-)
-from graphwire.evolve.steps.nonfinite_floats import floats_from_text, floats_to_text
-from graphwire.schema import ArgumentKind
+from graphwire.evolve.step import Step
+from graphwire.evolve.steps.schema_7_3 import floats_from_text, floats_to_text
+from graphwire.evolve.trees import Edits, Record, Refuse, Where, rewrite, with_module, without
+from graphwire.schema import ArgumentKind, Version
 
 HIGHER_ORDER = "torch.ops.higher_order."
 

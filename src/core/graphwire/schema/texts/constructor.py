@@ -18,7 +18,6 @@ from keyword import iskeyword
 from typing import Any, NamedTuple, NoReturn
 
 from graphwire.errors import ExpressionError
-from graphwire.lazy import pattern
 
 
 class Expression(NamedTuple):
@@ -83,8 +82,8 @@ ASSUMPTIONS: frozenset[str] = frozenset(
 """The assumptions that a symbol may carry, in sympy's terms."""
 
 _OPERATIONS_LISTED = "The operations are listed in graphwire.schema.texts.constructor.HEADS"
-_SYMBOL_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
-_DECIMAL = pattern(r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?")
+_SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
+_DECIMAL = r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 
 
 def refuse(problem: str, text: str = "", position: int = 0, remedy: str = "") -> NoReturn:
@@ -122,7 +121,7 @@ def float_number(decimal: str, precision: int = 53) -> Expression:
     Raises:
         ExpressionError: `decimal` is not a decimal number, or the precision is not in 1 … 4096.
     """
-    if not _DECIMAL.fullmatch(decimal):
+    if not re.fullmatch(_DECIMAL, decimal):
         refuse(f"{decimal!r} is not a decimal number")
     if not 1 <= precision <= 4096:
         refuse(f"a Float has a precision of {precision} bits", remedy="torch writes 53 (double)")
@@ -192,7 +191,7 @@ def symbols_of(expression: Expression) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------------------- constructor text
 
-_PIECE = pattern(
+_PIECE = re.compile(
     r"""\s*(?:
       Integer\(\s*(?P<Integer>-?[0-9]+)\s*\)
     | Symbol\(\s*'(?P<Symbol>[^'\\]*)'(?P<assumptions>(?:\s*,\s*[a-z_]+\s*=\s*(?:True|False))*)\s*\)
@@ -205,7 +204,7 @@ _PIECE = pattern(
     )\s*""",
     re.VERBOSE | re.ASCII,
 )
-_ASSUMPTION = pattern(r"([a-z_]+)\s*=\s*(True|False)", re.ASCII)
+_ASSUMPTION = r"(?a)([a-z_]+)\s*=\s*(True|False)"
 _SPELLED = {"Integer": "Integer(5)", "Symbol": "Symbol('s0', integer=True)", "Rational": "Rational(1, 2)"} | {
     "Float": "Float('0.5', precision=53)"
 }
@@ -237,7 +236,7 @@ def _leaf(found: re.Match[str]) -> Expression:
     if kind == "precision":
         check_digits(found["Float"])
         return float_number(found["Float"], int(value))
-    pairs = [(key, word == "True") for key, word in _ASSUMPTION.findall(found["assumptions"])]
+    pairs = [(key, word == "True") for key, word in re.findall(_ASSUMPTION, found["assumptions"])]
     return symbol(found["Symbol"], pairs)
 
 

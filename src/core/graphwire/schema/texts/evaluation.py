@@ -85,7 +85,7 @@ def _joined(join: Callable[[Number, Number], Number], start: Number) -> Operatio
     return compute
 
 
-def _power(base: Number, exponent: Number) -> Number:
+def _exact_power(base: Number, exponent: Number) -> Number:
     if isinstance(base, float) or isinstance(exponent, float):
         return _float_power(base, exponent)
     if isinstance(exponent, Fraction):  # a root, which is rarely a number that can be written
@@ -118,7 +118,7 @@ def _of_integers(function: Callable[..., Number]) -> Operation:
 
 @_of_integers
 def _natural_power(base: int, exponent: int) -> Number:
-    power = _power(base, exponent)
+    power = _exact_power(base, exponent)
     if exponent < 0 or not -_MOST <= power <= _MOST:
         raise _NoValueError
     return power
@@ -137,7 +137,7 @@ def _quotient(base: Number, divisor: Number) -> Number:
     return math.floor(base / divisor)
 
 
-def _of_float(function: Callable[[float], Number]) -> Operation:
+def _on_float(function: Callable[[float], Number]) -> Operation:
     return lambda operand: function(float(operand))
 
 
@@ -148,7 +148,7 @@ def _choice(condition: Number, chosen: Number, otherwise: Number) -> Number:
 _OPERATIONS: dict[str, Operation] = {
     "Add": _joined(operator.add, 0),
     "Mul": _joined(operator.mul, 1),
-    "Pow": _power,
+    "Pow": _exact_power,
     "PowByNatural": _natural_power,
     "FloatPow": _float_power,
     "LShift": _of_integers(lambda base, shift: base * _natural_power(2, shift)),
@@ -166,14 +166,14 @@ _OPERATIONS: dict[str, Operation] = {
     "Abs": lambda operand: max(operand, -operand),
     "sign": lambda operand: (operand > 0) - (operand < 0),
     "Identity": lambda operand: operand,
-    "ToFloat": _of_float(float),
+    "ToFloat": _on_float(float),
     "CeilToInt": math.ceil,
     "ceiling": math.ceil,
     "FloorToInt": math.floor,
     "floor": math.floor,
-    "RoundToInt": _of_float(round),
-    "TruncToInt": _of_float(math.trunc),
-    "TruncToFloat": _of_float(lambda value: float(math.trunc(value))),
+    "RoundToInt": _on_float(round),
+    "TruncToInt": _on_float(math.trunc),
+    "TruncToFloat": _on_float(lambda value: float(math.trunc(value))),
     "Where": _choice,
     "ITE": _choice,
     "Equality": operator.eq,
@@ -190,7 +190,7 @@ _OPERATIONS: dict[str, Operation] = {
     "BitwiseFn_bitwise_or": _of_integers(operator.or_),
     "BitwiseFn_bitwise_xor": _of_integers(operator.xor),
     **{
-        f"OpaqueUnaryFn_{name}": _of_float(getattr(math, name))
+        f"OpaqueUnaryFn_{name}": _on_float(getattr(math, name))
         for name in "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2".split()
     },
 }

@@ -9,10 +9,10 @@ message. Therefore a valid guard is one line, without comments, and its keys con
 from __future__ import annotations
 
 import ast
+import re
 from typing import NoReturn
 
 from graphwire.errors import ExpressionError
-from graphwire.lazy import pattern
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 200
@@ -49,10 +49,10 @@ _OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor),
     *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.USub),
 )
-_KEY = pattern(r"\['([^']*)'\]")
+_KEY = r"\['([^']*)'\]"
 """A subscript with a key. Python would also accept prefixes, three quotes, and several texts side by side."""
-_OUTSIDE_KEYS = pattern(r"[^ -~]|[#\"'\\]")
-_GLUED_NUMBER = pattern(r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]")
+_OUTSIDE_KEYS = r"[^ -~]|[#\"'\\]"
+_GLUED_NUMBER = r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]"
 """A number directly followed by a word, such as `1or`: Python's parser would print a warning."""
 
 
@@ -90,14 +90,14 @@ def _refuse(node: ast.AST, problem: str, remedy: str = "") -> NoReturn:
 
 
 def _check_characters(text: str) -> None:
-    for key in _KEY.findall(text):
+    for key in re.findall(_KEY, text):
         if not key.isprintable() or '"' in key or "\\" in key:
             raise ExpressionError(f"a guard has a key that torch would not quote safely: {key[:80]}")
-    outside = _KEY.sub("[0]", text)
-    glued = _GLUED_NUMBER.search(outside)
+    outside = re.sub(_KEY, "[0]", text)
+    glued = re.search(_GLUED_NUMBER, outside)
     if glued is not None:
         raise ExpressionError(f"a guard holds a number directly followed by a word: {glued[0][:80]!r}")
-    found = _OUTSIDE_KEYS.search(outside)
+    found = re.search(_OUTSIDE_KEYS, outside)
     if found is not None:
         raise ExpressionError(
             f"a guard holds the character {found[0]!r} outside of a key: {text[:80]!r}",

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from graphwire.lazy import pattern
 from graphwire.schema.texts.constructor import (
     CONSTANTS,
     MAX_DEPTH,
@@ -23,7 +22,7 @@ from graphwire.schema.texts.constructor import (
     symbol,
 )
 
-_TOKEN = pattern(
+_TOKEN = re.compile(
     r"""\s*(?:
       (?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)

@@ -7,14 +7,14 @@ contains one of these, graphwire writes JSON instead, under a key of its own.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from graphwire.errors import SchemaError
-from graphwire.lazy import pattern
 from graphwire.process import TYPE_ANALYSIS
 
 EXACT_STACK = "graphwire.nn_module_stack"
@@ -67,7 +67,7 @@ def parse_modules(text: str) -> list[tuple[str, str, str]]:
     return _parse(_MODULES, text)
 
 
-_NESTING = pattern(r"[\[\]()]")
+_NESTING = r"[\[\]()]"
 
 
 def split_modules(
@@ -97,12 +97,12 @@ def split_modules(
 def joined_module(parts: tuple[str, str, str]) -> str | None:
     """Return a row of a module stack as torch's text; None if that text would not split into the same parts."""
     text = ",".join(parts)
-    plain = text.count(",") == len(parts) - 1 and ";" not in text and _NESTING.search(text) is None
+    plain = text.count(",") == len(parts) - 1 and ";" not in text and re.search(_NESTING, text) is None
     return text if plain or split_modules(text) == [parts] else None
 
 
 def _split_row(item: str) -> tuple[str, str, str] | None:
-    parts = item.split(",") if _NESTING.search(item) is None else _split_outside(item)
+    parts = item.split(",") if re.search(_NESTING, item) is None else _split_outside(item)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 
@@ -163,3 +163,57 @@ GRAMMARS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     }
 )
 """The metadata keys whose text has a grammar, each with its parser."""
+
+
+# --------------------------------------------- replaces the numbers in metadata that mean something in one process only
+# addresses, and counters of generated code.
+#
+# torch numbers graphs and modules by their address, names objects by theirs, and counts the functions that it generates. Each
+# such number becomes its position among those of its kind that a program shows, so two exports of one model are equal, and
+# what was the same stays the same. Positions of a loaded program do not change when it is saved again.
+
+
+NO_GRAPH: Final = -1
+"""The number of a graph that is not named."""
+
+_MODULE = re.compile(r"([0-9]{6,}|#[0-9]+)((?:@[0-9]+)?)", re.ASCII)
+"""A module's key that is its address, or its position, followed by the number of the call."""
+_ADDRESS = r" at 0x([0-9a-fA-F]+)"
+_GENERATED = r"(?a)<eval_with_key>\.([0-9]+)"
+
+
+class ProcessNumbers:
+    """The numbers that a program shows, by kind, with their positions."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[int, int] = {}
+        self._modules: dict[str, int] = {}
+        self._objects: dict[str, int] = {}
+        self._functions: dict[str, int] = {}
+
+    def graph(self, number: int) -> int:
+        """Return the position of a graph that nodes come from; NO_GRAPH for itself."""
+        return number if number == NO_GRAPH else self._graphs.setdefault(number, len(self._graphs))
+
+    def module(self, key: str) -> str:
+        """Return the key of a module in a module stack: `#0` or `#0@1` for an address, otherwise the key itself."""
+        found = _MODULE.fullmatch(key)
+        if found is None:
+            return key
+        return f"#{self._modules.setdefault(found[1], len(self._modules))}{found[2]}"
+
+    def target(self, text: str) -> str:
+        """Return the text of a function or object without its address: `<function relu at 0x0>`."""
+        if " at 0x" not in text:
+            return text
+        known = self._objects
+        return re.sub(_ADDRESS, lambda found: f" at 0x{known.setdefault(found[1], len(known)):x}", text)
+
+    def trace(self, text: str) -> str:
+        """Return a stack trace with other numbers of the functions that torch generated: `<eval_with_key>.0`."""
+        if "<eval_with_key>" not in text:
+            return text
+        known = self._functions
+        return re.sub(
+            _GENERATED, lambda found: f"<eval_with_key>.{known.setdefault(found[1], len(known))}", text
+        )

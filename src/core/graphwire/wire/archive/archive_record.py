@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from graphwire.errors import ArchiveError
-from graphwire.wire import ALIGNMENT, Record, address, allocate
-from graphwire.wire.archive.reader import ArchiveReader, RunningChecksum
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from graphwire.errors import ArchiveError, ChecksumError
+from graphwire.wire.archive.manifest import DigestGroup, Manifest
+from graphwire.wire.archive.reader import REMEDY, ArchiveReader, RunningChecksum
+from graphwire.wire.archive.source import open_source
+from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.memory import ALIGNMENT, address, allocate, copy_bytes
+from graphwire.wire.payloads import Record
 
 
 class ArchiveRecord:
@@ -105,3 +114,167 @@ class SwappedRecord:
         for index in range(self._width):
             swapped[index :: self._width] = source[self._width - 1 - index :: self._width]
         return swapped
+
+
+# ---------------------- a folder of this machine that keeps records of remote files, each in a file named by its digest
+
+
+_DIGEST = r"[0-9a-f]{64}\Z"
+"""Digests come from files and become names of files."""
+
+
+class RecordCache:
+    """Keeps bytes by their digest. Files are written whole, and compared with their digest whenever they are used, so that any
+    number of processes may share the folder, and whoever can write to a remote file cannot change what others read.
+
+    Args:
+        folder: the folder; it is created when something is kept.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+
+    def has(self, digest: str, kind: str = "sha256") -> bool:
+        """Return whether there is a file for a digest. Its content may still be wrong."""
+        return self._path(digest, kind).is_file()
+
+    def view(
+        self,
+        digest: str,
+        nbytes: int,
+        fetch: Callable[[], memoryview],
+        digest_of: Callable[[memoryview], str],
+        kind: str = "sha256",
+    ) -> memoryview:
+        """Return bytes: mapped from the folder, or fetched and kept there. They have the digest.
+
+        Args:
+            digest: in hexadecimal.
+            fetch: returns the bytes if they are not in the folder, or are damaged there.
+            digest_of: computes the digest.
+            kind: names the digest: other kinds have other files.
+
+        Raises:
+            ChecksumError: the fetched bytes have another digest.
+            OSError: the folder cannot be written.
+        """
+        path = self._path(digest, kind)
+        kept = self._mapped(path, nbytes)
+        if kept is not None and digest_of(kept) == digest:
+            return kept
+        fetched = fetch()
+        if (found := digest_of(fetched)) != digest:
+            raise ChecksumError(
+                f"the bytes are not the ones that were written (SHA-256 {found}, not {digest})", remedy=REMEDY
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        from graphwire.wire.archive.atomic_file import atomic_write, write_all
+
+        writing = atomic_write(path)
+        with writing as file, writing:
+            write_all(file, fetched)
+        return fetched
+
+    def _mapped(self, path: Path, nbytes: int) -> memoryview | None:
+        try:
+            source = open_source(path, DEFAULT_LIMITS)
+        except FileNotFoundError:
+            return None
+        try:
+            return source.map(0, nbytes) if source.size == nbytes else None
+        finally:
+            source.close()
+
+    def _path(self, digest: str, kind: str) -> Path:
+        return self._folder / kind / digest[:2] / digest[2:]
+
+
+class _Together:
+    """Records of an archive that share a digest, and so a file."""
+
+    def __init__(
+        self, cache: RecordCache, archive: ArchiveReader, sizes: Mapping[str, int], sha256: str
+    ) -> None:
+        self.cache = cache
+        self.sha256 = sha256
+        self._archive = archive
+        self._sizes = sizes
+        self._view: memoryview | None = None
+        """Kept if several records are in it."""
+
+    def part(self, name: str) -> memoryview:
+        """Return the bytes of one record."""
+        view = self._view
+        if view is None:
+            view = self.cache.view(self.sha256, sum(self._sizes.values()), self._fetch, _sha256)
+            self._view = view if len(self._sizes) > 1 else None
+        start = 0
+        for each, size in self._sizes.items():
+            if each == name:
+                return view[start : start + size]
+            start += size
+        raise KeyError(name)
+
+    def _fetch(self) -> memoryview:
+        if len(self._sizes) == 1:
+            return self._archive.copy(next(iter(self._sizes)))
+        self._archive.expect(self._sizes)
+        memory, start = allocate(sum(self._sizes.values())), 0
+        for name, size in self._sizes.items():
+            memory[start : start + size] = self._archive.copy(name)
+            start += size
+        return memory
+
+
+class _KeptRecord:
+    """A record that is in the cache, or will be when it is read."""
+
+    def __init__(self, name: str, nbytes: int, together: _Together, checksums: Mapping[str, str]) -> None:
+        self.nbytes = nbytes
+        self.checksums = checksums
+        self._name = name
+        self._together = together
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether reading it needs no remote file, unless the cache is damaged."""
+        return self._together.cache.has(self._together.sha256)
+
+    def view(self) -> memoryview:
+        """Return the bytes, at an aligned address."""
+        view = self._together.part(self._name)
+        return copy_bytes(view) if view.nbytes and address(view) % ALIGNMENT else view
+
+
+def keep_records(
+    records: Mapping[str, Record], archive: ArchiveReader, manifest: Manifest, cache: RecordCache
+) -> dict[str, Record]:
+    """Return records of a remote archive that are read through a cache, if the manifest has their digests."""
+    groups = [
+        DigestGroup({name: archive.size(name)}, sha256)
+        for name, sha256 in manifest.sha256.items()
+        if name in archive
+    ]
+    kept: dict[str, Record] = dict(records)
+    for group in (*groups, *manifest.together):
+        if not re.match(_DIGEST, group.sha256) or any(
+            name not in archive or archive.size(name) != size for name, size in group.sizes.items()
+        ):
+            continue
+        together = _Together(cache, archive, group.sizes, group.sha256)
+        for name, size in group.sizes.items():
+            if name in records and records[name].nbytes == size:
+                checksums = getattr(records[name], "checksums", {})
+                kept[name] = _KeptRecord(name, size, together, checksums)
+    return kept
+
+
+def records_to_fetch(records: Mapping[str, Record]) -> list[str]:
+    """Return the records that are not in a cache."""
+    return [name for name, each in records.items() if not (isinstance(each, _KeptRecord) and each.is_kept)]
+
+
+def _sha256(view: memoryview) -> str:
+    import hashlib
+
+    return hashlib.sha256(view).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import functools
 import io
@@ -17,7 +16,8 @@ from typing import Any, BinaryIO, cast
 from graphwire.errors import ArchiveError, note_caller
 from graphwire.process import Descriptor, InterruptSafe
 from graphwire.wire.archive.source import file_name
-from graphwire.wire.remote import RemoteFile, RemoteWrite
+from graphwire.wire.remote import RemoteFile
+from graphwire.wire.remote_files import RemoteWrite
 
 _MAX_PIECES = 1024
 """The number of buffers that one `writev` accepts on Linux, macOS and the BSDs."""
@@ -50,6 +50,8 @@ class Replacement(io.FileIO):
         ahead = self.tell() - self._begun
         if _sync_file_range is not None and ahead >= _WRITE_OUT_BYTES:
             if _sync_file_range(self.fileno(), self._begun, ahead, _SYNC_FILE_RANGE_WRITE):
+                import ctypes
+
                 failed = ctypes.get_errno()
                 if failed not in _UNSUPPORTED_ERRORS:
                     raise OSError(failed, os.strerror(failed))
@@ -240,6 +242,8 @@ def _load_sync_file_range() -> Callable[[int, int, int, int], int] | None:
     """Return Linux's `sync_file_range(descriptor, offset, nbytes, flags)`, which starts writing a range to the disk."""
     if sys.platform != "linux":
         return None
+    import ctypes
+
     call = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
     if call is not None:
         call.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
@@ -265,6 +269,8 @@ def rename_new(source: str, target: str, folder: int | None) -> bool:
         return False
     if _renameat2(at, os.fsencode(source), at, os.fsencode(target), _RENAME_NOREPLACE) == 0:
         return True
+    import ctypes
+
     if ctypes.get_errno() == errno.EEXIST:
         raise FileExistsError(errno.EEXIST, "there is such a file already", target)
     return False
@@ -274,6 +280,8 @@ def _load_renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
     """Return Linux's `renameat2(folder, name, folder, name, flags)`."""
     if sys.platform != "linux":
         return None
+    import ctypes
+
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is not None:
         call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]

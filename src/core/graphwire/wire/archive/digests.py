@@ -8,17 +8,21 @@ more time waiting for the interpreter than hashing. The manifest does not depend
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from graphwire.errors import ArchiveError
-from graphwire.wire import Closing, Record
 from graphwire.wire.archive.manifest import DigestGroup, Manifest
+from graphwire.wire.memory import Closing
+from graphwire.wire.payloads import Record
+
+if TYPE_CHECKING:
+    import hashlib
 
 THREAD_HASH_BYTES = 1 << 20
 """In bytes. Threads hash payloads of at least this size, while they and the next ones are written."""
@@ -43,6 +47,8 @@ class _Thread(ThreadPoolExecutor):
         self._buffer.seek(0)
         self._buffer.writelines(views)
         with self._buffer.getbuffer() as room:
+            import hashlib
+
             return hashlib.sha256(room[: self._buffer.tell()])
 
 
@@ -50,6 +56,8 @@ class _ThreadedDigest:
     """The digest of one record, computed by a thread, or by the writer if the thread has not started it in time."""
 
     def __init__(self, name: str, thread: _Thread) -> None:
+        import hashlib
+
         self.name = name
         self.digest = hashlib.sha256()
         self._thread = thread
@@ -91,6 +99,8 @@ class _ThreadedDigest:
         for step in self._steps:
             step.result()
         if self._lost:
+            import hashlib
+
             self.digest = hashlib.sha256()
             for chunk in self._chunks:
                 self.digest.update(chunk)
@@ -101,6 +111,8 @@ class _Group:
     """Small records that share a digest, hashed by a thread in advance or one by one as they are written."""
 
     def __init__(self) -> None:
+        import hashlib
+
         self.sizes: dict[str, int] = {}
         self.digest = hashlib.sha256()
         self._views: Sequence[memoryview] = ()
@@ -194,6 +206,8 @@ class Digests(Closing):
                 )
             group.update(data)
         elif data.nbytes < _MIN_THREAD_BYTES or _processors() == 1:
+            import hashlib
+
             self._digests[name] = hashlib.sha256(data)
         else:
             record = self._hash_in_thread(name)
@@ -212,6 +226,8 @@ class Digests(Closing):
         if self._now is not None:
             return
         if nbytes < THREAD_HASH_BYTES:
+            import hashlib
+
             self._now = self._digests[name] = hashlib.sha256()
             return
         self.busy = True

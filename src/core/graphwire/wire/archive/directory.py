@@ -2,19 +2,104 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError
-from graphwire.wire import Limits
-from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.source import Source
+from graphwire.wire.limits import Limits
+
+# --------------------------- the byte layout of a zip file (PKWARE's APPNOTE 6.3.10), as far as PyTorch archives use it
+# All numbers are little-endian.
+#
+# A zip file is a sequence of members, each a local header and its data, then the central directory (one entry for each member),
+# then the end record. If a size or an offset exceeds 32 bits, its field is all ones and a zip64 extra field holds the value.
+
+
+LOCAL_MAGIC = b"PK\x03\x04"
+LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+"""magic, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length"""
+
+CENTRAL_MAGIC = b"PK\x01\x02"
+CENTRAL_ENTRY = struct.Struct("<4s6H3I5H2I")
+"""magic, version made by, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length,
+comment length, disk, internal attributes, external attributes, offset of the local header"""
+
+END_MAGIC = b"PK\x05\x06"
+END = struct.Struct("<4s4H2IH")
+"""magic, disk, disk of the directory, entries on this disk, entries, directory size, directory offset, comment length"""
+
+END64_LOCATOR_MAGIC = b"PK\x06\x07"
+END64_LOCATOR = struct.Struct("<4sIQI")
+"""magic, disk, offset of the zip64 end record, disks"""
+
+END64_MAGIC = b"PK\x06\x06"
+END64 = struct.Struct("<4sQ2H2I4Q")
+"""magic, bytes that follow in this record, version made by, version needed, disk, disk of the directory, entries on this
+disk, entries, directory size, directory offset"""
+
+DESCRIPTOR_MAGIC = b"PK\x07\x08"
+
+STORED, DEFLATED = 0, 8
+FLAG_DESCRIPTOR = 1 << 3
+"""The checksum and sizes follow the data instead of being in the local header. The directory has them in any case."""
+FLAG_UTF8 = 1 << 11
+MAX16, MAX32 = 0xFFFF, 0xFFFF_FFFF
+
+EXTRA_HEAD = struct.Struct("<2H")
+"""The head of an extra field: kind, length of its content"""
+
+ZIP64_FIELD = 1
+PADDING_FIELD = int.from_bytes(b"FB", "little")
+"""The extra field with which PyTorch pads local headers, so that stored data begins at a multiple of `ALIGNMENT`."""
+ALIGNMENT = 64
+"""In bytes."""
+
+
+def extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the kind, the length and the content of each extra field. A content that is cut off is shorter than its length."""
+    at = 0
+    while at + EXTRA_HEAD.size <= len(extra):
+        kind, length = EXTRA_HEAD.unpack_from(extra, at)
+        at += EXTRA_HEAD.size + length
+        yield kind, length, extra[at - length : at]
+
+
+_USUAL_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
+_SUSPECT_NAME = r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$)"
+
+
+def check_name(name: str) -> None:
+    """Check that a member name cannot refer to a path outside the archive when a tool unpacks it.
+
+    Raises:
+        ArchiveError: the name is empty, absolute, contains `.` or `..` as a part, or contains control characters.
+    """
+    if _USUAL_NAME.fullmatch(name) or not re.search(_SUSPECT_NAME, name):
+        return
+    parts = name.replace("\\", "/").split("/")
+    if not name:
+        problem = "is empty"
+    elif any(character < " " or "\x7f" <= character <= "\x9f" for character in name):
+        problem = "holds control characters"
+    elif not parts[0] or parts[0][1:2] == ":":
+        problem = "is an absolute path"
+    elif ".." in parts or "." in parts:
+        problem = "steps out of its folder"
+    elif "" in parts[:-1]:
+        problem = "holds an absolute path"
+    else:
+        return
+    raise ArchiveError(f"the record name {name[:80]!r} {problem}", place=f"record {name[:80]!r}")
+
 
 # Bits 1 and 2 give the effort of the compressor.
-_FLAGS_READ = zip_layout.FLAG_DESCRIPTOR | zip_layout.FLAG_UTF8 | 0b110
+_FLAGS_READ = FLAG_DESCRIPTOR | FLAG_UTF8 | 0b110
 _REMEDY = "The file is damaged or was cut: fetch or write it again"
 
 
@@ -81,7 +166,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
             f"the archive has {end.records:,} records, more than {limits.records:,}",
             remedy="Raise Limits.records",
         )
-    if end.records * zip_layout.CENTRAL_ENTRY.size > end.size:
+    if end.records * CENTRAL_ENTRY.size > end.size:
         raise _damaged("the archive's directory is too small for its count of records")
     directory = source.read_at(end.offset, end.size)
     rows = []
@@ -102,27 +187,27 @@ def _find_end(source: Source) -> _End:
         raise NotAnArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
     if not source.is_remote:
         _check_head(source)
-    tail_size = min(source.size, zip_layout.END.size + zip_layout.MAX16)
+    tail_size = min(source.size, END.size + MAX16)
     tail = source.read_at(source.size - tail_size, tail_size)
-    at = tail_size - zip_layout.END.size
+    at = tail_size - END.size
     while at >= 0:  # find the last end record whose comment ends with the file; graphwire writes no comment
-        at = tail.rfind(zip_layout.END_MAGIC, 0, at + 4)
+        at = tail.rfind(END_MAGIC, 0, at + 4)
         comment_bytes = int.from_bytes(tail[at + 20 : at + 22], "little")
-        if at < 0 or at + zip_layout.END.size + comment_bytes == tail_size:
+        if at < 0 or at + END.size + comment_bytes == tail_size:
             break
         at -= 1
     if at < 0:
         _check_head(source)
         raise _damaged("the archive has no end record: the file was cut, or bytes were added to it")
-    _, disk, start_disk, here, count, size, offset, _ = zip_layout.END.unpack_from(tail, at)
+    _, disk, start_disk, here, count, size, offset, _ = END.unpack_from(tail, at)
     end_at = source.size - tail_size + at
-    end = _End(count, size, offset, tail_size - at - zip_layout.END.size)
-    if disk != start_disk or here != count or disk not in (0, zip_layout.MAX16):
+    end = _End(count, size, offset, tail_size - at - END.size)
+    if disk != start_disk or here != count or disk not in (0, MAX16):
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
-    locator_at = end_at - zip_layout.END64_LOCATOR.size
+    locator_at = end_at - END64_LOCATOR.size
     if locator_at >= 0:
-        locator = source.read_at(locator_at, zip_layout.END64_LOCATOR.size)
-        if locator.startswith(zip_layout.END64_LOCATOR_MAGIC):
+        locator = source.read_at(locator_at, END64_LOCATOR.size)
+        if locator.startswith(END64_LOCATOR_MAGIC):
             end, end_at = _read_end64(source, locator, locator_at, end)
     if end.offset + end.size != end_at:
         raise _damaged("the archive's directory is not where its end record states")
@@ -131,7 +216,7 @@ def _find_end(source: Source) -> _End:
 
 def _check_head(source: Source) -> None:
     head = source.read_at(0, min(4, source.size))
-    if head not in (zip_layout.LOCAL_MAGIC, zip_layout.END_MAGIC):
+    if head not in (LOCAL_MAGIC, END_MAGIC):
         raise NotAnArchiveError(
             f"this is not an archive (it starts with {head!r}, not with a zip header)",
             remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
@@ -139,21 +224,19 @@ def _check_head(source: Source) -> None:
 
 
 def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) -> tuple[_End, int]:
-    _, disk, at, disks = zip_layout.END64_LOCATOR.unpack(locator)
+    _, disk, at, disks = END64_LOCATOR.unpack(locator)
     if disk != 0 or disks > 1:
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
-    if at + zip_layout.END64.size > locator_at:
+    if at + END64.size > locator_at:
         raise _damaged("the archive's zip64 end record is not where its locator states")
-    magic, rest, _, _, disk, start_disk, here, count, size, offset = zip_layout.END64.unpack(
-        source.read_at(at, zip_layout.END64.size)
+    magic, rest, _, _, disk, start_disk, here, count, size, offset = END64.unpack(
+        source.read_at(at, END64.size)
     )
-    expected = zip_layout.END64_MAGIC, locator_at, 0, 0, count
+    expected = END64_MAGIC, locator_at, 0, 0, count
     if (magic, at + 12 + rest, disk, start_disk, here) != expected:
         raise _damaged("the archive's zip64 end record is damaged")
-    full = _End(count, size, offset, short.spare_bytes + rest - (zip_layout.END64.size - 12))
-    for narrow, value, ones in zip(
-        short[:3], full[:3], (zip_layout.MAX16, zip_layout.MAX32, zip_layout.MAX32), strict=True
-    ):
+    full = _End(count, size, offset, short.spare_bytes + rest - (END64.size - 12))
+    for narrow, value, ones in zip(short[:3], full[:3], (MAX16, MAX32, MAX32), strict=True):
         if narrow not in (ones, value):
             raise _damaged("the archive's two end records contradict each other")
     return full, at
@@ -161,31 +244,31 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
 
 def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> tuple[_Row, int]:
     """Return the entry at `position` of the directory, and the position of the next. Records must end before offset `limit`."""
-    names_at = position + zip_layout.CENTRAL_ENTRY.size
+    names_at = position + CENTRAL_ENTRY.size
     if names_at > len(directory):
         raise _damaged("the archive's directory is cut short")
-    fields = zip_layout.CENTRAL_ENTRY.unpack_from(directory, position)
+    fields = CENTRAL_ENTRY.unpack_from(directory, position)
     magic, _, _, flags, method, _, _, crc, stored_bytes, size, *lengths = fields[:13]
     name_bytes, extra_bytes, comment_bytes = lengths
     disk, _, _, offset = fields[13:]
     following = names_at + name_bytes + extra_bytes + comment_bytes
-    if magic != zip_layout.CENTRAL_MAGIC or following > len(directory):
+    if magic != CENTRAL_MAGIC or following > len(directory):
         raise _damaged("the archive's directory is damaged")
     raw_name = directory[names_at : names_at + name_bytes]
     if name_bytes > limits.name_bytes:
         raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
     try:
-        name = raw_name.decode("utf-8" if flags & zip_layout.FLAG_UTF8 else "cp437")
+        name = raw_name.decode("utf-8" if flags & FLAG_UTF8 else "cp437")
     except UnicodeDecodeError as error:
         raise _damaged(f"the record name {raw_name[:80]!r} is not UTF-8 text") from error
-    zip_layout.check_name(name)
+    check_name(name)
     spare_bytes = extra_bytes + comment_bytes
-    if zip_layout.MAX32 in (stored_bytes, size, offset):
-        spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(zip_layout.MAX32))
+    if MAX32 in (stored_bytes, size, offset):
+        spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(MAX32))
         extra = directory[names_at + name_bytes : names_at + name_bytes + extra_bytes]
         size, stored_bytes, offset = _read_zip64(extra, name, (size, stored_bytes, offset))
     problem = _entry_problem(flags, method, stored_bytes, size, disk)
-    if not problem and offset + zip_layout.LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
+    if not problem and offset + LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
         problem = "reaches past the end of the records"
     if problem:
         raise _damaged(f"the record {problem}", name)
@@ -197,24 +280,24 @@ def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: 
         return "is encrypted"
     if flags & ~_FLAGS_READ:
         return f"has unsupported flags ({flags:#06x})"
-    if method not in (zip_layout.STORED, zip_layout.DEFLATED):
+    if method not in (STORED, DEFLATED):
         return f"is compressed by an unsupported method ({method})"
-    if method == zip_layout.STORED and stored_bytes != size:
+    if method == STORED and stored_bytes != size:
         return f"is stored, yet has {stored_bytes:,} bytes in the file and {size:,} bytes to read"
-    if disk not in (0, zip_layout.MAX16):
+    if disk not in (0, MAX16):
         return "is on another disk"
     return ""
 
 
 def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[int, int, int]:
     """Return size, stored size and offset, each from the zip64 extra field if its own field is all ones."""
-    fields = zip_layout.extra_fields(extra)
-    content = next((content for kind, _, content in fields if kind == zip_layout.ZIP64_FIELD), b"")
-    count = narrow.count(zip_layout.MAX32)
+    fields = extra_fields(extra)
+    content = next((content for kind, _, content in fields if kind == ZIP64_FIELD), b"")
+    count = narrow.count(MAX32)
     if len(content) < 8 * count:
         raise _damaged("the record's size or offset is missing", name)
     wide = iter(struct.unpack_from(f"<{count}Q", content))
-    size, stored_bytes, offset = [next(wide) if value == zip_layout.MAX32 else value for value in narrow]
+    size, stored_bytes, offset = [next(wide) if value == MAX32 else value for value in narrow]
     return size, stored_bytes, offset
 
 
@@ -228,7 +311,7 @@ def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
     ends: dict[int, int] = {}
     following = directory_at
     for name, raw_name, _, _, _, stored_bytes, _, _, offset in sorted(rows, key=itemgetter(-1), reverse=True):
-        if offset + zip_layout.LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
+        if offset + LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
             raise _damaged("the record overlaps another one", name)
         ends[offset] = following
         following = offset

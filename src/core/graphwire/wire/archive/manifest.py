@@ -13,10 +13,9 @@ from itertools import chain
 import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
-from graphwire.lazy import hashlib
 from graphwire.process import TYPE_ANALYSIS
-from graphwire.wire import decode_json_record
 from graphwire.wire.archive.reader import REMEDY, ArchiveReader, damaged_record
+from graphwire.wire.plain_trees import decode_json_record
 
 MANIFEST = "manifest.json"
 
@@ -46,7 +45,7 @@ class Manifest(msgspec.Struct, omit_defaults=True):
 
 with TYPE_ANALYSIS:
     _MANIFESTS = msgspec.json.Decoder(Manifest)
-# Made at import rather than at first use: see `process.type_analysis`.
+# Made at import rather than at first use: see `process`.
 
 
 def write_manifest(manifest: Manifest) -> bytes:
@@ -95,6 +94,8 @@ def manifest_errors(
 
 
 def _check(archive: ArchiveReader, name: str, listed: str | None) -> None:
+    import hashlib
+
     digest = hashlib.sha256()
     archive.verify(name, None if listed is None else digest)
     if listed is not None and digest.hexdigest() != listed.lower():
@@ -106,6 +107,8 @@ def _check(archive: ArchiveReader, name: str, listed: str | None) -> None:
 
 
 def _group_errors(archive: ArchiveReader, group: DigestGroup) -> Iterator[GraphwireError]:
+    import hashlib
+
     digest, broken = hashlib.sha256(), False
     for name, size in group.sizes.items():
         if name not in archive:

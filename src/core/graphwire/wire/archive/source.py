@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError, note_caller
 from graphwire.process import file_of
-from graphwire.wire import Limits, copy_bytes, remote
+from graphwire.wire.limits import Limits
+from graphwire.wire.memory import copy_bytes
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, shown_url, url_of
 
 Readable: TypeAlias = (
@@ -245,7 +246,9 @@ def open_source(source: Readable, limits: Limits) -> Source:
     """
     source = located(source)
     if isinstance(source, RemoteFile):
-        return remote.open_remote(source, limits.remote)
+        from graphwire.wire.remote_files import open_remote
+
+        return open_remote(source, limits.remote)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BufferSource(source)
     if isinstance(source, (str, os.PathLike)):

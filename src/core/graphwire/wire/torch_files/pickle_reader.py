@@ -15,10 +15,9 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from graphwire.errors import DecodeError, LimitError
-from graphwire.lazy import pattern
-from graphwire.wire import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
-from graphwire.wire.torch_files.pickle_globals import ALLOWED
-from graphwire.wire.torch_files.pickle_values import (
+from graphwire.wire.limits import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
+from graphwire.wire.torch_files.pickle_globals import (
+    ALLOWED,
     Function,
     Instance,
     InstanceType,
@@ -65,8 +64,8 @@ _KEY_TYPES = frozenset({str, int, float, bool, bytes, type(None)})
 _MAX_KEY = 1 << 63  # the hashes of larger integers collide, so a dict of them could take quadratic time
 _LARGE = 4
 """How many steps a set or an OrderedDict counts as, because it takes more memory than other values."""
-_STORAGE_KEY = pattern(r"[\w.\-]+", re.ASCII)
-_LOCATION = pattern(r"[a-z_]\w*(?::\d{1,4})?", re.ASCII)
+_STORAGE_KEY = r"(?a)[\w.\-]+"
+_LOCATION = r"(?a)[a-z_]\w*(?::\d{1,4})?"
 
 
 class _Machine:
@@ -340,8 +339,8 @@ class _Machine:
                 type(numel) is int
                 and 0 <= numel < _MAX_KEY
                 and len(key) <= self._limits.name_bytes
-                and _STORAGE_KEY.fullmatch(key)
-                and _LOCATION.fullmatch(location)
+                and re.fullmatch(_STORAGE_KEY, key)
+                and re.fullmatch(_LOCATION, location)
             ):
                 self._push(Storage(dtype, key, location, numel))
             case ("storage", UnknownGlobal() as kind, _, _, _):

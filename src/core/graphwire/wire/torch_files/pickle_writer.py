@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import EncodeError
-from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
-from graphwire.wire.torch_files.pickle_values import (
+from graphwire.wire.torch_files.pickle_globals import (
+    DTYPES_OF_STORAGES,
     DTypeName,
     Instance,
     LayoutName,

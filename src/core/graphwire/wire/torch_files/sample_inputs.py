@@ -21,7 +21,7 @@ from graphwire.schema import (
     decode_float,
     encode_float,
 )
-from graphwire.schema.texts import (
+from graphwire.schema.texts.treespec import (
     LEAF,
     TreeSpec,
     dump_json,
@@ -30,9 +30,9 @@ from graphwire.schema.texts import (
     load_json,
     parse_treespec,
 )
-from graphwire.wire import SAMPLE_INPUTS, Payloads
-from graphwire.wire.archive import ArchiveReader
-from graphwire.wire.torch_files.pickle_values import (
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.payloads import SAMPLE_INPUTS, Payloads
+from graphwire.wire.torch_files.pickle_globals import (
     DefaultDictData,
     DequeData,
     DeviceName,

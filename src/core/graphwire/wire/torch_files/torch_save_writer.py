@@ -21,10 +21,9 @@ from graphwire.schema import (
     PayloadMeta,
     TensorArgument,
 )
-from graphwire.wire import Record, known_integers
-from graphwire.wire.archive import ArchiveWriter
-from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
-from graphwire.wire.torch_files.pickle_values import SparseTensor, Storage, StridedTensor
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.payloads import Record, known_integers
+from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES, SparseTensor, Storage, StridedTensor
 from graphwire.wire.torch_files.pickle_writer import PickleWriter, Shared
 from graphwire.wire.torch_files.sample_inputs import examples_tree
 from graphwire.wire.torch_files.torch_save_reader import SPARSE_CODEC

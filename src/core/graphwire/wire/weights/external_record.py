@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphwire.errors import ChecksumError, GraphwireError
 from graphwire.hooks import Chunk
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
-from graphwire.wire import allocate
-from graphwire.wire.archive import FileSource
-from graphwire.wire.remote import RemoteSource
+from graphwire.wire.archive.source import FileSource
+from graphwire.wire.memory import allocate
+from graphwire.wire.remote_files import RemoteSource
 from graphwire.wire.weights.boxes import (
     Axis,
     Part,

@@ -13,7 +13,7 @@ import msgspec
 from graphwire.errors import ArchiveError, Problem
 from graphwire.hooks import StoredTensor
 from graphwire.schema import ITEM_SIZES, PayloadMeta, RecordReference, Region
-from graphwire.wire import WEIGHTS, Payloads, known_integers
+from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
 from graphwire.wire.weights.boxes import is_contiguous, is_dense, row_major
 from graphwire.wire.weights.reference_table import regions_problems
 

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, WeightsError
 from graphwire.hooks import Chunk, Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
-from graphwire.wire import DEFAULT_ATTEMPTS, Attempts, Closing
-from graphwire.wire.archive import FileSource, RecordCache
-from graphwire.wire.remote import RemoteFile, RemoteSource, UniversalPath, located
+from graphwire.wire.archive.archive_record import RecordCache
+from graphwire.wire.archive.source import FileSource
+from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts
+from graphwire.wire.memory import Closing
+from graphwire.wire.remote import RemoteFile, UniversalPath, located
+from graphwire.wire.remote_files import RemoteSource
 from graphwire.wire.weights.boxes import is_dense, tiles
-from graphwire.wire.weights.folder import Folder
+from graphwire.wire.weights.folder import Folder, RemoteFolder
 from graphwire.wire.weights.reference_table import RANK_REMEDY, used_files
-from graphwire.wire.weights.remote_folder import RemoteFolder
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
 _CHANGED = "Restore the files, or pass weights= to use others on purpose"

@@ -6,10 +6,12 @@ pieces of 16 MiB; the last piece may be shorter.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 PIECE_BYTES = 16 << 20
 _MAX_THREADS = 4
@@ -23,6 +25,8 @@ class PieceDigest:
     """
 
     def __init__(self, nbytes: int) -> None:
+        import hashlib
+
         self._is_one = nbytes <= PIECE_BYTES
         self._whole = hashlib.sha256()
         self._piece = hashlib.sha256()
@@ -41,6 +45,8 @@ class PieceDigest:
                 self._end_piece()
 
     def _end_piece(self) -> None:
+        import hashlib
+
         self._whole.update(self._piece.digest())
         self._piece, self._left = hashlib.sha256(), PIECE_BYTES
 
@@ -64,6 +70,8 @@ def digests_of(views: Mapping[str, Callable[[], memoryview]]) -> dict[str, str]:
     Args:
         views: for each name a function that returns the bytes. It is called once, and its result is dropped after use.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     digests: dict[str, str] = {}
     with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), "graphwire-sha256") as threads:
         for name, view in views.items():
@@ -72,6 +80,8 @@ def digests_of(views: Mapping[str, Callable[[], memoryview]]) -> dict[str, str]:
 
 
 def _digest_by(threads: ThreadPoolExecutor, view: memoryview) -> str:
+    import hashlib
+
     if view.nbytes <= PIECE_BYTES:
         return hashlib.sha256(view).hexdigest()
     whole = hashlib.sha256()
@@ -81,6 +91,8 @@ def _digest_by(threads: ThreadPoolExecutor, view: memoryview) -> str:
 
 
 def _in_order(threads: ThreadPoolExecutor, pieces: Iterable[memoryview]) -> Iterator[bytes]:
+    import hashlib
+
     return threads.map(lambda piece: hashlib.sha256(piece).digest(), pieces)
 
 

@@ -8,11 +8,11 @@ import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 import msgspec
 
 from graphwire.errors import ArchiveError, Problem, WeightsError
-from graphwire.lazy import pattern
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import (
     ITEM_SIZES,
@@ -23,19 +23,69 @@ from graphwire.schema import (
     StoreReference,
     WeightReferences,
 )
-from graphwire.wire import WEIGHTS, decode_json_record
+from graphwire.wire.payloads import WEIGHTS
+from graphwire.wire.plain_trees import decode_json_record
 from graphwire.wire.weights.boxes import is_dense, row_major
-from graphwire.wire.weights.locations import location_problem
+
+# --------------------------------------------------- which locations of files are plain relative ones, on every system?
+
+
+_MOST_CHARACTERS = 4096
+_MOST_NAME_BYTES = 255
+_RESERVED: Final = frozenset(
+    "con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9".split()
+)
+"""Names of devices on Windows, with any ending."""
+_FORBIDDEN: Final = frozenset('\\:*?"<>|')
+
+
+def location_problem(location: str) -> str:
+    """Return why a location is not a plain relative one that every system accepts; empty if it is.
+
+    A plain location has names of printable characters, with `/` between them: no `..`, no root, drive, URL or stream.
+    """
+    if not location or len(location) > _MOST_CHARACTERS:
+        return "it is empty" if not location else f"it has more than {_MOST_CHARACTERS:,} characters"
+    if "://" in location:
+        return "it is a URL"
+    for name in location.split("/"):
+        if name in ("", ".", ".."):
+            return "it is absolute, or has an empty name, `.` or `..`"
+        if not name.isprintable() or not _FORBIDDEN.isdisjoint(name):
+            return 'it has characters that a portable name lacks (\\ : * ? " < > |, or unprintable ones)'
+        if name.endswith((".", " ")) or name.partition(".")[0].lower() in _RESERVED:
+            return "it has a name that some systems do not allow"
+        try:
+            if len(name.encode()) > _MOST_NAME_BYTES:
+                return f"it has a name of more than {_MOST_NAME_BYTES} bytes"
+        except UnicodeEncodeError:
+            return "it is not valid Unicode"
+    return ""
+
+
+def check_location(location: str) -> list[str]:
+    """Return the names of a plain relative location.
+
+    Raises:
+        ArchiveError: it is not one.
+    """
+    if problem := location_problem(location):
+        raise ArchiveError(
+            f"{location!r:.200} is not a location below the folder: {problem}",
+            remedy="A location has plain names with `/` between them. To use other files, pass weights=",
+        )
+    return location.split("/")
+
 
 REFERENCES = f"{WEIGHTS}references.json"
 """The archive's record with the references."""
 _MOST_BYTES = 1 << 62
 with TYPE_ANALYSIS:
     _TABLES = msgspec.json.Decoder(WeightReferences)
-_DIGEST = pattern(r"[0-9a-f]{64}", re.ASCII)
+_DIGEST = r"(?a)[0-9a-f]{64}"
 RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
 _A_RANK = "Pass an integer, such as torch.distributed.get_rank()"
-_KIND = pattern(r"[a-z][a-z0-9_]*", re.ASCII)
+_KIND = r"(?a)[a-z][a-z0-9_]*"
 
 
 def write_references(references: WeightReferences) -> bytes:
@@ -101,7 +151,7 @@ def records_of_rank(references: WeightReferences, rank: int | None) -> Mapping[s
 def _store_problems(stores: Sequence[StoreReference]) -> Iterator[Problem]:
     for index, store in enumerate(stores):
         place = f"stores[{index}]"
-        if _KIND.fullmatch(store.kind) is None:
+        if re.fullmatch(_KIND, store.kind) is None:
             yield Problem(place, "kind", f"{store.kind!r:.80} is not the name of a kind of store")
         named = [("location", store.location), ("folder", store.folder or "")]
         named = [(what, text) for what, text in named if text]
@@ -113,7 +163,7 @@ def _store_problems(stores: Sequence[StoreReference]) -> Iterator[Problem]:
         for name, facts in store.files.items():
             if not 0 <= facts.nbytes <= _MOST_BYTES:
                 yield Problem(place, "size", f"the file {name!r:.200} has {facts.nbytes} bytes")
-            if facts.index_sha256 and _DIGEST.fullmatch(facts.index_sha256) is None:
+            if facts.index_sha256 and re.fullmatch(_DIGEST, facts.index_sha256) is None:
                 yield Problem(place, "digest", f"the digest of the file {name!r:.200} is not a SHA-256")
 
 
@@ -126,7 +176,7 @@ def _record_problems(references: WeightReferences) -> Iterator[Problem]:
             if not 0 <= record.nbytes <= _MOST_BYTES:
                 yield Problem(place, "size", f"the record has {record.nbytes} bytes")
                 continue
-            if record.sha256 and _DIGEST.fullmatch(record.sha256) is None:
+            if record.sha256 and re.fullmatch(_DIGEST, record.sha256) is None:
                 yield Problem(place, "digest", "the digest is not a SHA-256")
             yield from regions_problems(record, len(references.stores), place)
     sizes = [{name: record.nbytes for name, record in table.items()} for table in references.ranks]

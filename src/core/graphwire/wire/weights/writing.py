@@ -9,8 +9,9 @@ from typing import NamedTuple
 from graphwire.errors import EncodeError
 from graphwire.hooks import NewTensor, WeightStore
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
-from graphwire.wire import Record, allocate
-from graphwire.wire.archive import BufferSource
+from graphwire.wire.archive.source import BufferSource
+from graphwire.wire.memory import allocate
+from graphwire.wire.payloads import Record
 from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, row_major
 from graphwire.wire.weights.matching import Weight, WeightRecord
 from graphwire.wire.weights.opened_stores import StorePlace

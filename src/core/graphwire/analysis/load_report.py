@@ -1,0 +1,272 @@
+"""Reports about loading and writing a file: its producer, the upgrade steps, what is missing, and what a write for an older
+reader omits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
+from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
+
+from graphwire.errors import DecodeError, escaped
+from graphwire.schema import Argument, Graph, GraphArgument, NamedArgument, Node, Program, Renaming, rewritten
+
+
+class StepReport(msgspec.Struct, frozen=True):
+    """One upgrade step from the file's versions to the versions that this installation runs."""
+
+    step: str
+    """Such as `schema 2 → 5.1`, `operator higher_order.scan in the form of 8.7` or `opset aten 9 → 10`."""
+    nodes: list[str] = []
+    """The nodes that it rewrites, by name (by target if they have no name yet); empty for a step of the schema, which
+    rewrites the document as a whole."""
+
+
+class Omission(msgspec.Struct, frozen=True):
+    """Something that a load or a write leaves out: in the file but not in the program, or in the program but not in the file."""
+
+    what: str
+    """Such as `example inputs`, or the qualified name of a value."""
+    reason: str
+    method: str = ""
+    """The program's name, if a write leaves it out."""
+
+    @property
+    def as_loaded(self) -> str:
+        """The text of a load's warning."""
+        return f"the {self.what} are not loaded: {self.reason}"
+
+    @property
+    def as_written(self) -> str:
+        """The text of a write's warning."""
+        return f"the {self.what} of {self.method!r:.80} are not all written: {self.reason}"
+
+
+class LoadReport(msgspec.Struct, frozen=True):
+    """What `load` does with one program of a file. `str` of it is readable text."""
+
+    method: str
+    """The program's name."""
+    producer: str
+    """The tool that wrote the file, such as `torch 2.3`, `graphwire 0.1.0`, or `graphwire, for torch 2.6`."""
+    schema_version: str
+    """The schema version of the document in the file, before any upgrade."""
+    layout: str
+    """The layout of the archive's records, such as `A3 (torch 2.3)`; empty for a document alone."""
+    format: str
+    """The wire format of the document."""
+    readable_from: str
+    """The oldest reader of the unchanged file, such as `torch-2.9`, or `graphwire-0.1` if no release of torch reads it."""
+    steps: list[StepReport] = []
+    """All steps in the order in which they run: of the schema, of operators' forms, of opsets."""
+    derived: list[str] = []
+    """Facts that the file does not store and that are derived from its other content."""
+    absent: list[str] = []
+    """Facts that the file does not store; the program lacks them, or has the default described here."""
+    dropped: list[Omission] = []
+    """Facts that the file stores and the program lacks."""
+
+    def __repr__(self) -> str:
+        return f"<LoadReport of {self.method!r:.80}: {len(self.steps)} steps, {len(self.dropped)} dropped; str() lists them>"
+
+    def with_dropped(self, omissions: Sequence[Omission]) -> LoadReport:
+        """Return the report with more omissions."""
+        return msgspec.structs.replace(self, dropped=[*self.dropped, *omissions])
+
+    def with_steps(self, steps: Iterable[StepReport]) -> LoadReport:
+        """Return the report with more steps at the end."""
+        return msgspec.structs.replace(self, steps=[*self.steps, *steps])
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report as readable text, one fact per line."""
+        yield f"{self.method}: written by {self.producer}, schema {self.schema_version}, {self.format}"
+        yield f"readable from {self.readable_from} on"
+        if self.layout:
+            yield f"layout {self.layout}"
+        for each in self.steps:
+            yield each.step
+            yield from (f"  {node}" for node in each.nodes)
+        yield from (f"derived: {text}" for text in self.derived)
+        yield from (f"absent: {text}" for text in self.absent)
+        yield from (f"dropped: {each.what} ({each.reason})" for each in self.dropped)
+
+    def __str__(self) -> str:
+        return "\n".join(map(escaped, self.lines()))
+
+
+class NarrowedRange(msgspec.Struct, frozen=True):
+    """The range of a size that is written narrower than in the program, because the target reader rejects the original."""
+
+    method: str
+    """The program's name."""
+    symbol: str
+    given: int
+    """The minimum in the program."""
+    written: int
+    """The minimum in the file."""
+
+
+class WriteReport(msgspec.Struct, frozen=True):
+    """What `save` and `convert` change in a file that is written for a target. `str` of it is readable text."""
+
+    target: str
+    """The intended reader, such as `torch-2.3`; empty if the file has graphwire's default form."""
+    narrowed: list[NarrowedRange] = []
+    """With `ranges="narrowed"`, each range that is narrower than the program's."""
+    dropped: list[Omission] = []
+    """Parts of a program that the file lacks. They do not affect what it computes. A warning reports them too."""
+    not_for_torch: list[Omission] = []
+    """Parts of the file that graphwire reads and torch's reader, which reads the rest, ignores."""
+
+    def with_unpacked(self, examples: Sequence[tuple[str, str]]) -> WriteReport:
+        """Return the report with the programs whose example inputs torch's readers cannot read, each with the reason.
+
+        A file for a target stores example inputs only in torch's form, so it lacks them."""
+        found = [Omission("example inputs", why, method) for method, why in examples]
+        if not found:
+            return self
+        if self.target:
+            return msgspec.structs.replace(self, dropped=[*self.dropped, *found])
+        return msgspec.structs.replace(self, not_for_torch=[*self.not_for_torch, *found])
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report as readable text, one fact per line."""
+        yield f"written for {self.target}" if self.target else "written as it is"
+        for each in self.narrowed:
+            yield f"narrowed: {each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
+        yield from (f"dropped: {each.method}: {each.what} ({each.reason})" for each in self.dropped)
+        yield from (
+            f"not for torch: {each.method}: {each.what} ({each.reason})" for each in self.not_for_torch
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+# -------------------------------------------------- which process groups do a program's collectives name? Without torch
+# from the names and types of arguments.
+#
+# A collective of torch has the parameter `group_name`, a text, and some have `group_size` beside it. torch itself gives
+# the names ("0" for all processes), so another job may have other names for the same groups.
+
+
+_NAME, _SIZE = "group_name", "group_size"
+
+
+class ProcessGroup(msgspec.Struct, frozen=True):
+    """A process group that operators of a program name."""
+
+    name: str
+    sizes: list[int]
+    """The numbers of processes that its operators state: none or one. A program that states several cannot run."""
+    operators: dict[str, int]
+    """The number of calls of each operator that names the group, by the operator's serialized name."""
+    nodes: list[str]
+    """The nodes that name it, by name (by target if they have no name)."""
+    saved_size: int | None = None
+    """How many processes it had where the program was saved; None if that was outside of a job."""
+
+
+def named_groups(
+    graphs: Iterable[Graph],
+    saved_sizes: Mapping[str, int] = MappingProxyType({}),
+    includes: Callable[[str], bool] = lambda operator: True,
+) -> list[ProcessGroup]:
+    """Return the process groups that graphs name, in the order of their first use.
+
+    Args:
+        graphs: a graph and all graphs inside it.
+        saved_sizes: `Program.group_sizes`.
+        includes: whether to include an operator, by its serialized name.
+    """
+    found: dict[str, ProcessGroup] = {}
+    for node in (node for graph in graphs for node in graph.nodes):
+        for named in node.inputs:
+            if named.name != _NAME or (name := named.arg.as_string) is None:
+                continue
+            operator = _operator_of(node)
+            if not includes(operator):
+                continue
+            group = found.setdefault(name, ProcessGroup(name, [], {}, [], saved_sizes.get(name)))
+            group.operators[operator] = group.operators.get(operator, 0) + 1
+            group.nodes.append(_name_of(node))
+            size = next((each.arg.as_int for each in node.inputs if each.name == _SIZE), None)
+            if size is not None and size not in group.sizes:
+                group.sizes.append(size)
+    return list(found.values())
+
+
+def _operator_of(node: Node) -> str:
+    """Return the operator that a node calls: for a higher-order one (`auto_functionalized`), the operator given to it."""
+    given = (each.arg.as_operator for each in node.inputs)
+    return next((name for name in given if name is not None), node.target)
+
+
+def _name_of(node: Node) -> str:
+    return node.name or node.target
+
+
+def with_group_names(
+    program: Program, names: Mapping[str, str], steps: list[StepReport] | None = None
+) -> Program:
+    """Return a program whose collectives name other process groups; the same object if nothing changes.
+
+    All names are replaced at once, so two may be exchanged.
+
+    Args:
+        names: the new names, by the names in the program.
+        steps: receives each replaced name and its nodes.
+
+    Raises:
+        DecodeError: the program does not name one of these groups.
+    """
+    if not names:
+        return program
+    module = program.graph_module
+    done: dict[int, tuple[Graph, Graph]] = {}
+    users: dict[str, list[str]] = {}
+
+    def inside(held: GraphArgument) -> GraphArgument:
+        graph = renamed(held.graph)
+        return held if graph is held.graph else replace(held, graph=graph)
+
+    renaming = Renaming(str, inside)
+
+    def renamed_input(node: Node, named: NamedArgument) -> NamedArgument:
+        if named.name == _NAME and (name := named.arg.as_string) is not None:
+            users.setdefault(name, []).append(_name_of(node))
+            new = names.get(name, name)
+            return named if new == name else replace(named, arg=Argument(as_string=new))
+        argument = rewritten(named.arg, renaming)
+        return named if argument is named.arg else replace(named, arg=argument)
+
+    def renamed_node(node: Node) -> Node:
+        inputs = [renamed_input(node, named) for named in node.inputs]
+        return node if all(map(is_, inputs, node.inputs)) else replace(node, inputs=inputs)
+
+    def renamed(graph: Graph) -> Graph:
+        if id(graph) not in done:  # several nodes may share a graph
+            nodes = list(map(renamed_node, graph.nodes))
+            same = all(map(is_, nodes, graph.nodes))
+            done[id(graph)] = graph, graph if same else replace(graph, nodes=nodes)
+        return done[id(graph)][1]
+
+    graph = renamed(module.graph)
+    if unknown := [name for name in names if name not in users]:
+        listed = ", ".join(map(repr, users))
+        raise DecodeError(
+            f"groups= has {', '.join(map(repr, unknown))}, which the program does not name",
+            remedy=f"It names {listed}" if users else "It names no process group",
+        )
+    if steps is not None:
+        steps += [
+            StepReport(f"process group {old!r} → {new!r}", users[old])
+            for old, new in names.items()
+            if new != old
+        ]
+    if graph is module.graph:
+        return program
+    sizes = {names.get(name, name): size for name, size in program.group_sizes.items()}
+    return replace(program, graph_module=replace(module, graph=graph), group_sizes=sizes)

@@ -1,0 +1,594 @@
+"""What does a file contain, and what does loading it involve? Summaries and load reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from graphwire.analysis.interface import Interface
+from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
+from graphwire.analysis.validation.value_rules import number_text
+from graphwire.analysis.value_text import UNKNOWN, literal_text
+from graphwire.errors import GraphwireError
+from graphwire.schema import (
+    ITEM_SIZES,
+    VALUE_TABLES,
+    Argument,
+    ConstantValue,
+    Graph,
+    Node,
+    PayloadMeta,
+    PluginRequirement,
+    Program,
+    RangeConstraint,
+    SymBool,
+    SymFloat,
+    SymInt,
+    TensorMeta,
+    arguments_in,
+    held_by,
+    named_subgraphs_in,
+    names_in,
+)
+from graphwire.schema.texts.constructor import parse_expression
+from graphwire.schema.texts.infix import format_infix
+
+if TYPE_CHECKING:
+    from graphwire.display import Table
+
+# ------------------------------------- sizes of the tensors that a program holds: its parameters, buffers and constants
+
+
+class TensorSizes(msgspec.Struct, frozen=True):
+    """The number and total size of a program's tensors of one kind."""
+
+    count: int
+    elements: int
+    """The number of elements of all tensors; a tied tensor counts each time."""
+    bytes: int
+    """The size of their storages. If payload records list which are shared, each storage counts once."""
+
+
+class HeldTensor(msgspec.Struct, frozen=True):
+    """The qualified name, storage and size of one tensor that the program holds."""
+
+    name: str
+    storage: str
+    elements: int
+    bytes: int
+
+
+def _held(name: str, storage: str, meta: TensorMeta | None) -> HeldTensor:
+    if meta is None:
+        return HeldTensor(name, storage, 0, 0)
+    elements, reach = 1, meta.storage_offset.as_int or 0
+    for size, stride in zip(meta.sizes, meta.strides, strict=False):
+        elements *= size.as_int or 0
+        reach += max(0, (size.as_int or 0) - 1) * (stride.as_int or 0)
+    item = ITEM_SIZES.get(meta.dtype_text, 0)
+    return HeldTensor(name, storage, elements, (reach + 1) * item if elements else 0)
+
+
+def tensors_of_graph(program: Program) -> dict[str, list[HeldTensor]]:
+    """Return the tensors that the signature lists, by kind, with sizes from the graph's metadata."""
+    found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
+    metas = program.graph_module.graph.tensor_values
+    for spec in program.graph_module.signature.input_specs:
+        if (held := held_by(spec)) is not None:
+            found[held.kind].append(_held(held.name, held.name, metas.get(held.value)))
+    return found
+
+
+def tensors_of_payloads(
+    program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
+) -> dict[str, list[HeldTensor]]:
+    """Return the tensors that the payload records list, by kind (`parameter`, `buffer`, `constant`)."""
+    specs = filter(None, map(held_by, program.graph_module.signature.input_specs))
+    buffers = {spec.name for spec in specs if spec.kind == "buffer"}
+    found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
+    for name, payload in weights.items():
+        kind = "parameter" if payload.is_param else "buffer"
+        found[kind].append(_held(name, f"weights/{payload.path_name}", payload.tensor_meta))
+    for name, payload in constants.items():
+        kind = "buffer" if name in buffers else "constant"
+        found[kind].append(_held(name, f"constants/{payload.path_name}", payload.tensor_meta))
+    return found
+
+
+def sum_sizes(tensors: Sequence[HeldTensor]) -> TensorSizes:
+    """Return the number and total size of the tensors."""
+    storages: dict[str, int] = {}
+    for tensor in tensors:
+        storages[tensor.storage] = max(tensor.bytes, storages.get(tensor.storage, 0))
+    return TensorSizes(len(tensors), sum(tensor.elements for tensor in tensors), sum(storages.values()))
+
+
+# -------------------------------- the summary of a program: its versions, interface, size, and requirements for loading
+# Every program has a summary, even one that does not pass validation: `?` replaces facts that cannot be determined.
+
+
+class ValueSummary(msgspec.Struct, frozen=True):
+    """An input that the caller passes, or an output of the program."""
+
+    name: str
+    role: str
+    """The arm of its spec, such as `user_input`, `constant_input` or `buffer_mutation`."""
+    kind: str
+    """The arm of its argument without `as_`, such as `tensor`, `sym_int` or `string`."""
+    dtype: str = ""
+    """For a tensor: torch's name of the element type, such as `float32`."""
+    shape: str = ""
+    """For a tensor: the sizes as text, such as `[s77, 128]`."""
+    device: str = ""
+    """For a tensor: its device, such as `cuda:0`."""
+    value: str = ""
+    """For a literal or symbol: its value. For a mutation or gradient: the name of the tensor that is changed, or that the
+    gradient refers to."""
+
+
+class SymbolSummary(msgspec.Struct, frozen=True):
+    """A symbol, such as a dynamic dimension, or an expression, with its range."""
+
+    name: str
+    min_val: int | None
+    max_val: int | None
+    range: str
+    """The range as text, such as `[2, 512]` or `[0, ∞)`."""
+    label: str = ""
+    """Its readable name: the size of an argument, such as `tokens.shape[0]`, or an expression in such sizes."""
+
+
+class ModuleSummary(msgspec.Struct, frozen=True):
+    """A direct submodule of the root module."""
+
+    name: str
+    type: str
+    """The class's qualified name; empty if the document does not contain it."""
+    nodes: int
+    """The number of operator calls in it and in its submodules."""
+    elements: int
+    """The number of elements of its parameters."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """The summary of one program."""
+
+    name: str
+    interface: Interface
+    """The arguments and the result, as the program's author wrote them."""
+    torch_version: str
+    schema_version: str
+    opset_versions: dict[str, int]
+    dialects: list[str]
+    nodes: int
+    """The number of nodes in all graphs."""
+    operators: dict[str, int]
+    """The number of calls of each operator in all graphs, the most frequent first."""
+    subgraphs: int
+    values: int
+    """The number of named values in all graphs."""
+    inputs: list[ValueSummary]
+    """The inputs that the caller passes; parameters, buffers and constants are counted below."""
+    outputs: list[ValueSummary]
+    symbols: list[SymbolSummary]
+    guards: list[str]
+    parameters: TensorSizes
+    buffers: TensorSizes
+    constants: TensorSizes
+    features: list[str]
+    """The extensions that a reader must support."""
+    plugins: list[PluginRequirement]
+    modules: list[ModuleSummary]
+    """The root's submodules, in the order of their first call."""
+    process_groups: list[ProcessGroup]
+    """The process groups that collectives name, in the order of their first use."""
+
+
+class MethodInspection(msgspec.Struct, frozen=True):
+    """One program of an archive: its size, its summary and its load report."""
+
+    name: str
+    format: str
+    program_bytes: int
+    """The size of the document, uncompressed."""
+    stored_bytes: int
+    """The size of the document in the file, where it may be compressed."""
+    summary: Summary
+    report: LoadReport
+    """Its producer, and what `load` does with it."""
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """The summary of an archive and its programs."""
+
+    file: str
+    """The file's path, or a name for another source; empty for a program of this process."""
+    size: int
+    """The size of the file in bytes."""
+    layout: str
+    """The layout of the archive's records, such as `pt2`."""
+    producer: str
+    """The tool that wrote it, such as `torch 2.13.0`; empty if the file does not name it."""
+    methods: list[MethodInspection]
+    """The programs of the file."""
+    payload_bytes: int
+    """The size of all weights, constants and sample inputs in the file."""
+    records: list[str]
+    """The names of all records in the archive."""
+
+    def __repr__(self) -> str:
+        if not self.layout:  # a program of this process
+            return f"<Inspection of a program: {self.methods[0].summary.nodes:,} nodes>"
+        names = ", ".join(repr(each.name) for each in self.methods[:8])
+        file = f" of {self.file!r:.200}" if self.file else ""
+        return f"<Inspection{file}: {self.size:,} bytes, {self.layout}, programs {names:.400}>"
+
+    def _repr_html_(self) -> str:
+        # MERGED  # only notebooks need it
+        from graphwire.display import tables_html
+
+        return tables_html(repr(self)[1:-1], inspection_tables(self))
+
+
+def summarize(
+    program: Program,
+    *,
+    name: str = "model",
+    weights: Mapping[str, PayloadMeta] | None = None,
+    constants: Mapping[str, PayloadMeta] | None = None,
+) -> Summary:
+    """Return the summary of a program.
+
+    Args:
+        program: the program's records.
+        name: its name in the archive.
+        weights: the payload records of its weights, by qualified name. Without any payload records, sizes come from
+            the graph's metadata of its inputs.
+        constants: the payload records of its constants.
+    """
+    from graphwire.analysis.interface import interface_of  # what it needs takes long to import
+
+    module = program.graph_module
+    graphs = list(_graphs(module.graph))
+    operators = Counter(node.target for graph in graphs for node in graph.nodes)
+    write = _Writer()
+    if weights is None and constants is None:
+        tensors = tensors_of_graph(program)
+    else:
+        tensors = tensors_of_payloads(program, weights or {}, constants or {})
+    version = program.schema_version
+    interface, labels = interface_of(program)
+    return Summary(
+        name=name,
+        interface=interface,
+        torch_version=program.torch_version,
+        schema_version=f"{number_text(version.major)}.{number_text(version.minor)}",
+        opset_versions=program.opset_version,
+        dialects=program.verifiers,
+        nodes=sum(operators.values()),
+        operators=dict(sorted(operators.items(), key=lambda each: (-each[1], each[0]))),
+        subgraphs=len(graphs) - 1,
+        values=sum(len(getattr(graph, table)) for graph in graphs for table in VALUE_TABLES.values()),
+        inputs=_inputs(program, write),
+        outputs=_outputs(program, write),
+        symbols=[
+            _symbol(text, limits, labels.range(text)) for text, limits in program.range_constraints.items()
+        ],
+        guards=program.guards_code,
+        parameters=sum_sizes(tensors["parameter"]),
+        buffers=sum_sizes(tensors["buffer"]),
+        constants=sum_sizes(tensors["constant"]),
+        features=program.requires,
+        plugins=program.plugins,
+        modules=_modules(graphs, tensors["parameter"]),
+        process_groups=named_groups(graphs, program.group_sizes),
+    )
+
+
+def _graphs(root: Graph) -> Iterator[Graph]:
+    """Yield the graph and every graph inside it, without recursion: a document may nest graphs to any depth."""
+    pending = [root]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        arguments = [named.arg for node in graph.nodes for named in node.inputs]
+        while arguments:
+            argument = arguments.pop()
+            if argument.as_graph is not None:
+                pending.append(argument.as_graph.graph)
+            arguments.extend(item for _, item in arguments_in(argument))
+
+
+# ------------------------------------------------------------------------------------------------ inputs and outputs
+
+
+class _Writer:
+    """Formats symbolic values as infix text, and caches the text of each distinct expression."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def expression(self, text: str) -> str:
+        if text not in self.texts:
+            try:
+                self.texts[text] = format_infix(parse_expression(text))
+            except GraphwireError:
+                self.texts[text] = UNKNOWN
+        return self.texts[text]
+
+    def symbol(self, value: SymInt | SymFloat | SymBool | None) -> str:
+        if value is None:
+            return UNKNOWN
+        if value.as_expr is not None:
+            return self.expression(value.as_expr.expr_str)
+        literal = next((part for part in msgspec.structs.astuple(value) if part is not None), UNKNOWN)
+        return literal_text(literal)
+
+    def shape(self, sizes: Sequence[SymInt]) -> str:
+        return f"[{', '.join(map(self.symbol, sizes))}]"
+
+
+def _value(
+    write: _Writer, graph: Graph, role: str, argument: Argument | ConstantValue, name: str
+) -> ValueSummary:
+    arm, held = _arm(argument)
+    kind = arm.removeprefix("as_")
+    if kind == "tensor":
+        return _tensor_value(write, graph, role, held.name)
+    if kind in ("sym_int", "sym_float", "sym_bool"):
+        if held.as_name is None:
+            return ValueSummary(name, role, kind, value=literal_text(getattr(held, f"as_{kind[4:]}")))
+        known = getattr(graph, VALUE_TABLES[kind]).get(held.as_name)
+        return ValueSummary(held.as_name, role, kind, value=write.symbol(known))
+    if kind == "custom_obj":
+        return ValueSummary(held.name, role, kind, value=held.class_fqn)
+    return ValueSummary(name, role, kind, value="None" if kind == "none" else literal_text(held))
+
+
+def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str = "") -> ValueSummary:
+    meta = graph.tensor_values.get(name)
+    if meta is None:
+        return ValueSummary(name, role, "tensor", UNKNOWN, UNKNOWN, UNKNOWN, value)
+    index = "" if meta.device.index is None else f":{number_text(meta.device.index)}"
+    return ValueSummary(
+        name=name,
+        role=role,
+        kind="tensor",
+        dtype=meta.dtype_text,
+        shape=write.shape(meta.sizes),
+        device=f"{meta.device.type}{index}",
+        value=value,
+    )
+
+
+_HELD = ("parameter", "buffer", "tensor_constant", "custom_obj")
+"""The arms of inputs that the program itself holds, so that the caller does not pass them."""
+
+
+def _arm(spec: Any) -> tuple[str, Any]:
+    for arm in spec.__struct_fields__:
+        value = getattr(spec, arm)
+        if value is not None:
+            return arm, value
+    return UNKNOWN, None
+
+
+def _inputs(program: Program, write: _Writer) -> list[ValueSummary]:
+    graph = program.graph_module.graph
+    found: list[ValueSummary] = []
+    for index, spec in enumerate(program.graph_module.signature.input_specs):
+        role, held = _arm(spec)
+        if held is None or role in _HELD:
+            continue
+        if role == "token":
+            found.append(ValueSummary(held.arg.name, role, "token"))
+        elif role == "constant_input":
+            found.append(_value(write, graph, role, held.value, held.name))
+        else:
+            listed = graph.input_names or []
+            name = held.name or (listed[index] if index < len(listed) else None) or ""
+            found.append(_value(write, graph, role, held.arg, name))
+    return found
+
+
+def _outputs(program: Program, write: _Writer) -> list[ValueSummary]:
+    graph = program.graph_module.graph
+    found: list[ValueSummary] = []
+    for spec in program.graph_module.signature.output_specs:
+        role, held = _arm(spec)
+        if held is None:
+            continue
+        if role == "user_output":
+            found.append(_value(write, graph, role, held.arg, held.name or ""))
+        else:
+            fields = [field for field in held.__struct_fields__ if field.endswith("_name")]
+            target = getattr(held, fields[0]) if fields else ""
+            found.append(_tensor_value(write, graph, role, held.arg.name, target))
+    return found
+
+
+def _symbol(text: str, limits: RangeConstraint, label: str) -> SymbolSummary:
+    low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
+    high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
+    return SymbolSummary(text, limits.min_val, limits.max_val, f"{low}, {high}", label)
+
+
+# ------------------------------------------------------------------------------------------------------ module tree
+
+
+def _modules(graphs: Sequence[Graph], parameters: Sequence[HeldTensor]) -> list[ModuleSummary]:
+    nodes: Counter[str] = Counter()
+    types: dict[str, str] = {}
+    for node in (node for graph in graphs for node in graph.nodes):
+        stack = node.metadata.get("nn_module_stack", "")
+        inside = _submodule(stack)
+        if inside is not None:
+            nodes[inside[0]] += 1
+            types.setdefault(*inside)
+    elements: Counter[str] = Counter()
+    for tensor in parameters:
+        top, dot, _ = tensor.name.partition(".")
+        if dot:
+            elements[top] += tensor.elements
+    tops = dict.fromkeys([*nodes, *elements])
+    return [ModuleSummary(top, types.get(top, ""), nodes[top], elements[top]) for top in tops]
+
+
+def _submodule(stack: str) -> tuple[str, str] | None:
+    """Return the name of the root's submodule that a module stack leads into, and its class if the stack contains it.
+
+    torch writes a stack as `KEY,PATH,CLASS` from the root inwards, joined by semicolons. A path may contain commas.
+    """
+    for level in stack.split(";", 2)[1:2]:
+        _, comma, rest = level.partition(",")
+        path, _, kind = rest.rpartition(",")
+        top, dot, _ = path.partition("@")[0].partition(".")
+        if comma and top:
+            return top, "" if dot else kind
+    return None
+
+
+def nested_modules(program: Program, weights: Mapping[str, PayloadMeta]) -> list[ModuleSummary]:
+    """Return the submodules at every depth, in the order of their first call. Each counts its submodules too.
+
+    Args:
+        program: the program's records.
+        weights: the payload records of its weights, by qualified name.
+    """
+    nodes: Counter[str] = Counter()
+    types: dict[str, str] = {}
+    for node in (node for graph in _graphs(program.graph_module.graph) for node in graph.nodes):
+        levels = dict(_levels(node.metadata.get("nn_module_stack", "")))
+        nodes.update(levels.keys())
+        for path, kind in levels.items():
+            types.setdefault(path, kind)
+    elements: Counter[str] = Counter()
+    for tensor in tensors_of_payloads(program, weights, {})["parameter"]:
+        module = tensor.name.rpartition(".")[0]
+        while module:
+            elements[module] += tensor.elements
+            module = module.rpartition(".")[0]
+    paths = dict.fromkeys([*nodes, *elements])
+    return [ModuleSummary(path, types.get(path, ""), nodes[path], elements[path]) for path in paths]
+
+
+def _levels(stack: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and class of each submodule that a module stack names, from the root inwards."""
+    for level in stack.split(";")[1:]:
+        _, comma, rest = level.partition(",")
+        path, _, kind = rest.rpartition(",")
+        if comma and path.partition("@")[0]:
+            yield path.partition("@")[0], kind
+
+
+# ---------------------------------------------------------------------------------- inspections as tables for notebooks
+
+
+def inspection_tables(inspection: Inspection) -> list[Table]:
+    """Return the tables of a file and its programs."""
+    from graphwire.display import Table
+
+    facts = [
+        ("layout", inspection.layout),
+        ("written by", inspection.producer or "unknown"),
+        ("size", f"{inspection.size:,} bytes in {len(inspection.records):,} records"),
+        ("payloads", f"{inspection.payload_bytes:,} bytes"),
+    ]
+    methods = [table for method in inspection.methods for table in _method_tables(method)]
+    return [*methods, Table("File", facts)]
+
+
+def _method_tables(method: MethodInspection) -> Iterator[Table]:
+    from graphwire.display import Table
+
+    summary, name = method.summary, method.name
+    held = summary.parameters
+    facts = [
+        ("torch", summary.torch_version),
+        ("schema", method.report.schema_version),
+        ("readable from", f"{method.report.readable_from} on"),
+        ("nodes", f"{summary.nodes:,}"),
+        ("parameters", f"{held.count:,} tensors, {held.elements:,} elements, {held.bytes:,} bytes"),
+        ("requires", ", ".join(summary.features)),
+    ]
+    interface = [*summary.interface.arguments(), ("→", str(summary.interface.output))]
+    yield Table(f"Interface of {name}", interface)
+    yield Table(f"Program {name}", [row for row in facts if row[1]])
+    sizes = [(each.label, each.name, each.range) for each in summary.symbols]
+    yield Table(f"Dynamic sizes of {name}", sizes, ("size", "symbol", "range"))
+    modules = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in summary.modules]
+    yield Table(f"Modules of {name}", modules, ("name", "class", "nodes", "parameters"))
+    calls = [(operator, f"{count:,}") for operator, count in summary.operators.items()]
+    yield Table(f"Operators of {name}", calls, ("operator", "calls"))
+
+
+# ----------------------------- the nodes of a program by name, and the bytes that each call of a node takes and returns
+
+
+class NamedNode(NamedTuple):
+    """A node with its name in the program."""
+
+    name: str
+    """Its own name, or that of its first result; inside a subgraph `SUBGRAPH/NODE`, as deep as needed."""
+    node: Node
+    graph: Graph
+    """The graph that it belongs to."""
+
+
+def named_nodes(program: Program) -> Iterator[NamedNode]:
+    """Yield the nodes of all graphs of a program. A subgraph that several nodes share under one name comes once."""
+    pending = [("", program.graph_module.graph)]
+    begun: set[tuple[str, int]] = set()
+    for path, graph in pending:  # grows while it is walked
+        for node in graph.nodes:
+            name = node.name or next((each for out in node.outputs for each in names_in(out)), "")
+            yield NamedNode(path + name, node, graph)
+            for named in node.inputs:
+                if named.arg.as_tensor is not None:
+                    continue
+                for held in named_subgraphs_in(named.arg):
+                    inside = (f"{path}{held.name}/", id(held.graph))
+                    if inside not in begun:
+                        begun.add(inside)
+                        pending.append((inside[0], held.graph))
+
+
+def bytes_of_nodes(program: Program) -> dict[str, int | None]:
+    """Return for each node the size of its tensor inputs and results, at the sizes of the example inputs.
+
+    A tensor that a node gets twice counts twice. None if a size is unknown before the program runs."""
+    sizes: dict[tuple[int, str], int | None] = {}
+    found: dict[str, int | None] = {}
+    for name, node, graph in named_nodes(program):
+        total: int | None = 0
+        arguments = (*(named.arg for named in node.inputs), *node.outputs)
+        for value in (each for argument in arguments for each in names_in(argument)):
+            meta = graph.tensor_values.get(value)
+            if meta is None:
+                continue
+            key = (id(graph), value)
+            if key not in sizes:
+                sizes[key] = tensor_bytes(meta)
+            size = sizes[key]
+            total = None if total is None or size is None else total + size
+        found[name] = total
+    return found
+
+
+def tensor_bytes(meta: TensorMeta) -> int | None:
+    """Return the size of a tensor's elements in bytes, at the sizes of the example inputs; None if it is unknown."""
+    total = ITEM_SIZES.get(meta.dtype_text)
+    for size in meta.sizes:
+        number = known_size(size)
+        total = None if total is None or number is None else total * number
+    return total
+
+
+def known_size(size: SymInt) -> int | None:
+    """Return a size, or its value on the example inputs; None if it is unknown."""
+    if size.as_expr is None:
+        return size.as_int
+    return None if size.as_expr.hint is None else size.as_expr.hint.as_int

@@ -1,0 +1,433 @@
+"""What does a page of a program show, and where does it go? `view`, and the facts that only Python can determine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+
+import msgspec
+from msgspec.structs import replace
+
+from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
+from graphwire.analysis.summary import bytes_of_nodes
+from graphwire.api.archive import Archive, open
+from graphwire.api.error_boundary import reading, source_name
+from graphwire.api.options import OpenOptions, options_of, programs_by_name
+from graphwire.api.programs import DEFAULT_METHOD, to_schema
+from graphwire.api.saved_weights import list_weights
+from graphwire.errors import ArchiveError, EncodeError, Obstacle, escaped, shortened
+from graphwire.evolve.targets import obstacles_by_target
+from graphwire.hooks import Registry, registry_or_installed
+from graphwire.schema import Program, WeightReferences
+from graphwire.schema.trees import to_tree
+from graphwire.viewer import (
+    Facts,
+    FileFacts,
+    Histogram,
+    MethodCosts,
+    MethodFacts,
+    NodeCost,
+    OverlayValues,
+    ProblemFact,
+    TargetFact,
+    WeightChange,
+    WeightFacts,
+    embedded,
+    named_overlays,
+    page_pieces,
+)
+from graphwire.wire.archive.atomic_file import atomic_write, write_all
+from graphwire.wire.archive.source import Readable
+from graphwire.wire.payloads import Payloads
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+# ----------------------- `view`: a page that shows a program, or the difference of two, in the browser or in a notebook
+# What makes the page is imported at the first call: `import graphwire` stays fast.
+
+
+class View:
+    """A page that shows a program, or the difference of two. A notebook shows it in place."""
+
+    def __init__(self, title: str, pieces: Sequence[bytes]) -> None:
+        self.title = title
+        """The names of the files."""
+        self._page = b"".join(pieces)
+
+    @property
+    def html(self) -> str:
+        """The page: one file that loads nothing from anywhere."""
+        return self._page.decode("utf-8")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file, which is replaced atomically.
+
+        Raises:
+            OSError: the path is not writable.
+        """
+        replacement = atomic_write(path)
+        with replacement as stream, replacement:
+            write_all(stream, self._page)
+
+    def show(self, *, browser: bool = True) -> Path:
+        """Write the page to a temporary file, show it in the browser, and return the file.
+
+        The file is kept, because the browser reads it later.
+
+        Args:
+            browser: whether to open the browser.
+        """
+        import tempfile
+        import webbrowser
+
+        folder = Path(tempfile.mkdtemp(prefix="graphwire-"))
+        path = folder / "view.html"
+        self.save(path)
+        if browser:
+            webbrowser.open(path.as_uri())
+        return path
+
+    def __repr__(self) -> str:
+        title = escaped(shortened(self.title))
+        return f"<View of {title}: {len(self._page):,} bytes of HTML; .show() opens it in the browser, .save(path) writes it>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from graphwire.viewer import inline_frame
+
+        frame = inline_frame(self._page)
+        if frame is not None:
+            return frame
+        told = f"The page of {escape(shortened(self.title))} has {len(self._page) / (1 << 20):,.0f} MiB"
+        return f"<p>{told}, too much for a notebook: <code>.save(path)</code> writes it.</p>"
+
+
+@reading("source", "other")
+@options_of(open)
+def view(
+    source: Viewable,
+    other: Viewable | None = None,
+    *,
+    overlay: OverlayValues | None = None,
+    output: str | os.PathLike[str] | None = None,
+    method: str | None = None,
+    weights: bool = False,
+    targets: bool = False,
+    use_torch: bool = True,
+    **options: Unpack[OpenOptions],
+) -> View:
+    """Return a page that shows a program, or the difference of two: `View.show` opens it in the browser, a notebook in place.
+
+    The page is one file. It contains the programs without the elements of their weights, and loads nothing from anywhere. Files
+    are read without torch; torch only adds what it knows about operators.
+
+    Args:
+        source: a file, an open archive, schema records, an `ExportedProgram`, or several by name.
+        other: the same, for a program to compare with: the page then shows what changed from `source` to `other`.
+        overlay: numbers by which the page colours the nodes, such as `{"latency [ms]": {"linear_3": 0.4}}`. A node inside a
+            subgraph is `SUBGRAPH/NODE`.
+        output: a file to write the page to.
+        method: the only program to show, of a file with several.
+        weights: whether to read the elements of all weights, for histograms and for how much they changed. Needs torch.
+        targets: whether to list the releases of torch that the programs can be written for, which takes longest.
+        use_torch: whether to import torch, if it is installed, for operators' schemas and floating-point operations.
+
+    Raises:
+        EncodeError: the overlay names nodes that are not there, or has no numbers; or an `ExportedProgram` contains something
+            that the schema cannot represent.
+        GraphwireError: as `open` and `Archive.program_of`.
+    """
+    # MERGED
+
+    sources = [source] if other is None else [source, other]
+    wanted = {"weights": weights, "targets": targets, "use_torch": use_torch}
+    made = View(*content_of(sources, overlay or {}, method, options, **wanted))
+    if output is not None:
+        made.save(output)
+    return made
+
+
+# --------------------------------------------------------- the programs that a page shows, of a file or in another form
+
+
+T = TypeVar("T")
+
+Viewable: TypeAlias = "Readable | Archive | Program | ExportedProgram | Mapping[str, ExportedProgram]"
+"""What a page can show: a file, an open archive, schema records, an `ExportedProgram`, or several by name."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One side of a page: the programs of a file, or programs in memory."""
+
+    name: str
+    """The name of the file, without its folder."""
+    programs: dict[str, tuple[Program, Payloads]]
+    archive: Archive | None
+    """The file; None for programs in memory."""
+    registry: Registry
+    is_records: bool = False
+    """Whether the program is records alone, which have no weights."""
+
+    @property
+    def references(self) -> WeightReferences | None:
+        """Where the file says that weights are which it does not contain."""
+        return None if self.archive is None else self.archive.weights.references
+
+
+def paired_methods(a: Shown, b: Shown) -> dict[str, str]:
+    """Return the programs of A that are compared, each with that of B. The only programs of two files form a pair."""
+    if len(a.programs) == len(b.programs) == 1:
+        return dict(zip(a.programs, b.programs, strict=True))
+    return {name: name for name in a.programs if name in b.programs}
+
+
+@contextmanager
+def opened(source: Viewable, method: str | None, options: OpenOptions) -> Iterator[Shown]:
+    """Yield the programs of a source, and close its file afterwards.
+
+    Args:
+        method: the only program to show, of several.
+
+    Raises:
+        GraphwireError: as `open`, `Archive.program_of` and `to_schema`.
+    """
+    registry = registry_or_installed(options.get("registry"))
+    if isinstance(source, Archive):
+        yield _of_archive(source, method)
+    elif isinstance(source, Program):
+        yield Shown("records", _chosen({DEFAULT_METHOD: (source, Payloads())}, method), None, registry, True)
+    elif isinstance(source, Mapping) or hasattr(source, "graph_module"):
+        programs = _chosen(programs_by_name(source, DEFAULT_METHOD), method)
+        encoded = {name: to_schema(each, registry=registry) for name, each in programs.items()}
+        yield Shown("program", encoded, None, registry)
+    else:
+        with open(source, **options) as archive:
+            yield _of_archive(archive, method)
+
+
+def _chosen(programs: dict[str, T], method: str | None) -> dict[str, T]:
+    if method is None:
+        return programs
+    if method not in programs:
+        names = ", ".join(map(repr, programs))
+        raise ArchiveError(f"there is no program {method!r:.80}", remedy=f"There are {names}")
+    return {method: programs[method]}
+
+
+def _of_archive(archive: Archive, method: str | None) -> Shown:
+    names = archive.methods if method is None else (archive.method(method),)
+    programs = {name: (archive.program_of(name), archive.payloads_of(name)) for name in names}
+    return Shown(Path(source_name(archive)).name, programs, archive, archive.registry)
+
+
+# ---------------------------------------------------------------------------- the facts about weights that a page shows
+# where they are, what was compared and, on request, how elements are distributed.
+
+
+def listed_weights(shown: Shown) -> dict[str, WeightFacts] | None:
+    """Return where the weights of a file are, by name; None for programs in memory. Reads no elements."""
+    return {name: WeightFacts(place) for name, place in _places(shown).items()} or None
+
+
+def _places(shown: Shown) -> dict[str, str]:
+    if shown.archive is None:
+        return {}
+    return {
+        each.name: each.place
+        for _, payloads in shown.programs.values()
+        for each in list_weights(payloads, shown.references, 0)
+    }
+
+
+def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
+    """Return the distribution of the elements of all weights of a file, by name.
+
+    Raises:
+        EncodeError: torch is not installed.
+        As `Record.view`.
+    """
+    _check_torch()
+    from graphwire.bridge.weight_elements import element_facts
+
+    places = _places(shown)
+    found: dict[str, WeightFacts] = {}
+    for _, payloads in shown.programs.values():
+        for name, each in element_facts(payloads).items():
+            facts = WeightFacts(places.get(name, ""), not_finite=each.not_finite)
+            if each.finite:
+                histogram = Histogram(each.low, each.high, each.counts)
+                facts = replace(facts, histogram=histogram, mean=each.mean, std=each.std)
+            found[name] = facts
+    return found
+
+
+def compared_weights(a: Shown, b: Shown, *, elements: bool) -> dict[str, dict[str, Compared]]:
+    """Return what was compared of the weights and constants of two files, by program (of B) and section, as `diff` does.
+
+    Args:
+        elements: whether to read and compare all elements.
+
+    Raises:
+        GraphwireError: as `diff`.
+    """
+    found = {}
+    for name, other in paired_methods(a, b).items():
+        sides = (
+            PayloadSide(program, None if shown.is_records else payloads)
+            for shown, (program, payloads) in ((a, a.programs[name]), (b, b.programs[other]))
+        )
+        found[other] = compare_payloads(*sides, elements=elements)[0]
+    return found
+
+
+def weight_changes(compared: Mapping[str, Mapping[str, Compared]]) -> dict[str, dict[str, WeightChange]]:
+    """Return the weights that differ, by program and name, with how much if elements were read."""
+    return {
+        name: {
+            weight: WeightChange(False, change.max_abs, change.cosine)
+            for section, each in sections.items()
+            if section == "weight"
+            for weight, change in each.differ.items()
+        }
+        for name, sections in compared.items()
+    }
+
+
+def _check_torch() -> None:
+    if find_spec("torch") is None:
+        raise EncodeError(
+            "the elements of weights are read with torch, which is not installed",
+            remedy="Install torch, or leave weights out",
+        )
+
+
+# --------------------------------------------------------------------------- the facts about one file that a page shows
+# its inspection, problems, targets, and the costs of its nodes.
+
+
+_SIZES = "at the sizes of the example inputs; the nodes of a subgraph count once"
+_MOST_OBSTACLES = 3
+
+
+def facts_of(shown: Shown, *, targets: bool, use_torch: bool) -> FileFacts:
+    """Return the facts about one file, without those about the elements of its weights.
+
+    Args:
+        targets: whether to list the releases of torch that the programs can be written for.
+        use_torch: whether to import torch, if it is installed, for schemas of operators and counts of operations.
+    """
+    archive = shown.archive
+    has_torch = use_torch and find_spec("torch") is not None
+    return FileFacts(
+        name=shown.name,
+        inspection=None if archive is None else _inspection(archive),
+        problems=None if archive is None else _problems(archive),
+        targets=_targets(shown) if targets else None,
+        methods={
+            name: _method(program, shown.registry, has_torch) for name, (program, _) in shown.programs.items()
+        },
+        weights=listed_weights(shown),
+    )
+
+
+def _inspection(archive: Archive) -> dict[str, Any]:
+    tree: dict[str, Any] = msgspec.to_builtins(archive.inspect())
+    tree["records"] = len(tree["records"])
+    for method in tree["methods"]:
+        del method["summary"]
+    return tree
+
+
+def _problems(archive: Archive) -> list[ProblemFact]:
+    return [ProblemFact(each.kind, each.place, each.message) for each in archive.problems(payloads=False)]
+
+
+def _targets(shown: Shown) -> list[TargetFact]:
+    found: dict[str, list[Obstacle]] = {}
+    for program, _ in shown.programs.values():
+        for target, obstacles in obstacles_by_target(to_tree(program)).items():
+            if target.startswith("torch-"):
+                found.setdefault(target, []).extend(obstacles)
+    return [TargetFact(target, not each, _why_not(each)) for target, each in found.items()]
+
+
+def _why_not(obstacles: list[Obstacle]) -> str:
+    texts = list(
+        dict.fromkeys(
+            f"{each.construct} ({each.node})" if each.node else each.construct for each in obstacles
+        )
+    )
+    more = f" and {len(texts) - _MOST_OBSTACLES} more" if len(texts) > _MOST_OBSTACLES else ""
+    return "; ".join(texts[:_MOST_OBSTACLES]) + more
+
+
+def _method(program: Program, registry: Registry, has_torch: bool) -> MethodFacts:
+    sizes = bytes_of_nodes(program)
+    if not has_torch:
+        nodes = {name: NodeCost(size) for name, size in sizes.items()}
+        return MethodFacts(
+            MethodCosts(f"graphwire, {_SIZES}; without torch, operations are not counted", nodes)
+        )
+    from graphwire.bridge.torch_operators import operator_facts
+
+    facts = operator_facts(program, registry)
+    nodes = {name: NodeCost(size, facts.flops.get(name)) for name, size in sizes.items()}
+    return MethodFacts(MethodCosts(f"{facts.source}, {_SIZES}", nodes), facts.schemas)
+
+
+# --------------------------------------------------- collects what a page shows: its programs, and the facts about them
+
+
+_TIMES = ("before", "after")
+"""What tells two files of one name apart."""
+
+
+def content_of(
+    sources: Sequence[Viewable],
+    overlay: OverlayValues,
+    method: str | None,
+    options: OpenOptions,
+    *,
+    weights: bool,
+    targets: bool,
+    use_torch: bool,
+) -> tuple[str, list[bytes]]:
+    """Return the title of a page, and the page in pieces. Arguments and errors are those of `view`.
+
+    Args:
+        sources: one program or, for a difference, two.
+    """
+    with ExitStack() as stack:
+        sides = [stack.enter_context(opened(each, method, options)) for each in sources]
+        if len(sides) == 2 and sides[0].name == sides[1].name:
+            sides = [
+                replace(each, name=f"{each.name} ({when})") for each, when in zip(sides, _TIMES, strict=True)
+            ]
+        files = [facts_of(each, targets=targets, use_torch=use_torch) for each in sides]
+        compared = compared_weights(sides[0], sides[1], elements=weights) if len(sides) == 2 else {}
+        if weights:
+            files = [
+                replace(each, weights=weight_facts(side)) for each, side in zip(files, sides, strict=True)
+            ]
+        nodes = [
+            {name for of in each.methods.values() if of.costs is not None for name in of.costs.nodes}
+            for each in files
+        ]
+        facts = Facts(
+            files=files,
+            weight_changes=weight_changes(compared) if len(sides) == 2 else None,
+            compared={name: compared_text(each) for name, each in compared.items()},
+            overlays=named_overlays(overlay, nodes, method),
+        )
+        archives = [_embedded(each) for each in sides]
+    return " and ".join(each.name for each in sides), page_pieces(facts, archives)
+
+
+def _embedded(shown: Shown) -> bytes:
+    return embedded(shown.programs, shown.registry.wire_format("json"), shown.references)

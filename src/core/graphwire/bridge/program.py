@@ -1,0 +1,564 @@
+"""How is an `ExportedProgram` converted to a record and payloads, and back?"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch.export import ExportedProgram
+
+from graphwire import schema
+from graphwire.analysis.load_report import Omission
+from graphwire.analysis.validation.program_rules import check_saved_program
+from graphwire.bridge.attribute_types import edited_attributes_named
+from graphwire.bridge.binding import (
+    bind_weights,
+    group_sizes_here,
+)
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, OpaqueOrigin
+from graphwire.bridge.graph.arguments import (
+    class_name_of,
+    decode_argument,
+    encode_argument,
+    is_owned_by_codec,
+)
+from graphwire.bridge.graph.graph import decode_graph, encode_graph
+from graphwire.bridge.graph.metadata import (
+    decode_declared,
+    decode_sources,
+    encode_custom,
+    encode_declared,
+    unread_metadata,
+)
+from graphwire.bridge.graph.operators import OpaqueOperator, check_operators
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.signature import (
+    decode_module_calls,
+    decode_signature,
+    encode_module_calls,
+    encode_signature,
+    restore_copy_names,
+    set_output_names,
+)
+from graphwire.bridge.tensors.payloads import (
+    check_weights,
+    decode_payloads,
+    encode_payloads,
+    record_edited_values,
+)
+from graphwire.bridge.tensors.storages import RecordTable, StorageTable
+from graphwire.bridge.tensors.symbols import (
+    decode_ranges,
+    decode_replacements,
+    encode_ranges,
+    encode_replacements,
+    infer_hints,
+    ranges_by_expression,
+)
+from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
+from graphwire.bridge.torch_compat.private import exported_program, guards_of, set_guards
+from graphwire.bridge.torch_compat.pytree import (
+    children_of,
+    context_of,
+    flatten,
+    is_namedtuple,
+    is_serialized_name,
+    registration_of,
+    unflatten,
+)
+from graphwire.bridge.torch_compat.verifiers import check_encoded, dialects_of, verifier_of
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    GraphwireWarning,
+    exception_text,
+    is_of_caller,
+    message_text,
+)
+from graphwire.hooks import Registry
+from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
+from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
+from graphwire.version import PRODUCER
+from graphwire.wire.archive.source import type_text
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
+from graphwire.wire.plain_trees import check_expanded_size
+
+# ------------------------------------------ converts an `ExportedProgram` to and from a program record and its payloads
+
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+class RecordTables(NamedTuple):
+    """The records of one file, by folder. Programs saved together share their storages."""
+
+    weights: RecordTable
+    constants: RecordTable
+    sample_inputs: RecordTable
+
+
+def record_tables(programs: Iterable[ExportedProgram], *, exact: bool = False) -> RecordTables:
+    """Return the tables for programs that are saved to one file.
+
+    Args:
+        exact: whether storages of weights are trimmed to what is used of them.
+    """
+    weights = RecordTable(WEIGHTS, "weight_", exact=exact)
+    constants = RecordTable(CONSTANTS, "tensor_", weights=weights, exact=exact)
+    for program in programs:
+        with edited_attributes_named(program):
+            weights.measure(program.state_dict.values())
+            constants.measure(program.constants.values())
+    return RecordTables(weights, constants, RecordTable(SAMPLE_INPUTS, "tensor_"))
+
+
+def encode_program(
+    program: ExportedProgram,
+    registry: Registry,
+    tables: RecordTables | None = None,
+    *,
+    plain_containers: bool = False,
+) -> tuple[schema.Program, Payloads]:
+    """Encode a program as a record and its payloads, which share the memory of the program's tensors.
+
+    Args:
+        tables: the records of the file, from `record_tables` over all programs of the file.
+        plain_containers: write inputs and outputs of types without a serialized name as tuples and dicts.
+
+    Raises:
+        EncodeError: the schema cannot represent a part of the program; `place` names it.
+    """
+    tables = tables or record_tables([program])
+    context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
+    with edited_attributes_named(program):
+        return _encode_program(program, context, tables)
+
+
+def _encode_program(
+    program: ExportedProgram, context: EncodeContext, tables: RecordTables
+) -> tuple[schema.Program, Payloads]:
+    module = program.graph_module
+    graph = encode_graph(context, module, top_level=True)
+    calls = encode_module_calls(context, program.module_call_graph, graph.copies)
+    _note_containers(context, graph, calls)
+    encoded: dict[str, schema.EncodedValue] = {}
+    held = {**context.constants, **program.constants}
+    weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
+    others = {*program.state_dict, *weights}
+    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)
+    examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
+    custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
+    metadata = {"custom": encode_custom(custom)} if custom else {}
+    encode_declared(context, module.meta, metadata)
+    ranges = encode_ranges(program.range_constraints)
+    record = schema.Program(
+        graph_module=schema.GraphModule(
+            graph=graph,
+            signature=encode_signature(
+                program.graph_signature,
+                graph,
+                [node.name for node in module.graph.find_nodes(op="placeholder")],
+            ),
+            module_call_graph=calls,
+            metadata=metadata,
+            treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
+            node_sources=context.source_records,
+            inline_constraints=None if inline is None else encode_ranges(inline),
+            replacements=encode_replacements(context, program.range_constraints),
+        ),
+        opset_version=_opsets(context),
+        range_constraints=ranges,
+        schema_version=schema.SchemaVersion(*schema.SCHEMA_VERSION),
+        verifiers=dialects_of(program),
+        torch_version=str(torch.__version__),
+        guards_code=guards_of(program),
+        requires=sorted(context.features),
+        producer=PRODUCER,
+        plugins=_requirements(context),
+        example_inputs=examples,
+        encoded_values=encoded,
+    )
+    record.group_sizes = group_sizes_here(record, context.registry)
+    check_entry(record, EncodeError)
+    _check_encoded(context, program, record)
+    records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
+    payloads = Payloads(weights, constants, samples, records)
+    record_edited_values(record, payloads, {**held, **program.state_dict})
+    check_saved_program(record, payloads.weights, payloads.constants)
+    return record, payloads
+
+
+def _check_encoded(context: EncodeContext, program: ExportedProgram, record: schema.Program) -> None:
+    """Raise if torch would reject the program when it is loaded."""
+    targets = {operator.target for operator in context.operators.values()}
+
+    def decoded() -> Any:
+        signature = decode_signature(record.graph_module.signature)
+        set_output_names(signature, program.graph)
+        return signature
+
+    check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
+
+
+def _note_containers(
+    context: EncodeContext, graph: schema.Graph, calls: Sequence[schema.ModuleCallEntry]
+) -> None:
+    """Record the plugins that provide the program's container types. Require a feature for outputs and containers that torch's
+    schema can represent but torch's reader rejects."""
+    if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
+        context.features.add("outputs")
+    signatures = [call.signature for call in calls if call.signature is not None]
+    texts = {text for signature in signatures for text in (signature.in_spec, signature.out_spec)}
+    nodes = [node for text in texts for _, node, _ in treespec_nodes(parse_treespec(text))]
+    names = {node.type for node in nodes if node.type is not None}
+    if not all(map(is_serialized_name, names)):
+        context.features.add("containers")
+    context.provided.update(("treespec_serializer", split_version(name)[0]) for name in names)
+
+
+def _opsets(context: EncodeContext) -> dict[str, int]:
+    """Return the versions of the operator namespaces in use. ATen's is always present, as in torch's documents."""
+    used = {operator.handler.namespace for operator in context.operators.values()} | {"aten"}
+    versions = {
+        name: version
+        for name, version in context.registry.opset_versions.items()
+        if version > 0 and name in used
+    }
+    for origin in _origins(context):
+        versions.update(origin.opset_version)
+    return dict(sorted(versions.items()))
+
+
+def _origins(context: EncodeContext) -> list[OpaqueOrigin]:
+    """Return the origins of the program's opaque operators."""
+    return [
+        each.target.origin for each in context.operators.values() if isinstance(each.target, OpaqueOperator)
+    ]
+
+
+def _requirements(context: EncodeContext) -> list[schema.PluginRequirement]:
+    """Return the plugins from other distributions that the program needs, and what each provides."""
+    provided: dict[tuple[str, str], set[str]] = {}
+    for kind, name in context.provided:
+        owner = context.registry.owner_of(kind, name)
+        if owner is not None and owner.distribution and owner.distribution != "graphwire":
+            provided.setdefault((owner.distribution, owner.version), set()).add(f"{kind}:{name}")
+    for requirement in (each for origin in _origins(context) for each in origin.plugins):
+        names = provided.setdefault((requirement.distribution, requirement.version), set())
+        names.update(requirement.provides)
+    return [
+        schema.PluginRequirement(distribution, version, sorted(names))
+        for (distribution, version), names in sorted(provided.items())
+    ]
+
+
+def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, schema.NamedTupleDef]]:
+    """Yield the fields of each registered namedtuple in the treespecs, by serialized name."""
+    pending = [
+        spec for call in calls if call.signature for spec in (call.signature.in_spec, call.signature.out_spec)
+    ]
+    while pending:
+        spec = pending.pop()
+        pending.extend(children_of(spec))
+        container = context_of(spec) if spec.type is not None else None
+        if container is not None and is_namedtuple(container) and (found := registration_of(container)):
+            yield found.name, schema.NamedTupleDef(list(container._fields))
+
+
+def _encode_examples(
+    context: EncodeContext, examples: Any, table: RecordTable
+) -> tuple[schema.ExampleInputs | None, dict[str, Any]]:
+    """Encode the example inputs. If that fails they are omitted with a warning: the program does not need them."""
+    if examples is None:
+        return None, {}
+    features = set(context.features)
+    try:
+        check_expanded_size(examples, "the example inputs")
+        leaves, spec = flatten(examples)
+        held: dict[str, Any] = {}
+        arguments = []
+        for index, leaf in enumerate(leaves):
+            name, argument = f"leaf_{index}", None
+            if isinstance(leaf, torch.Tensor):
+                argument = schema.Argument(as_tensor=schema.TensorArgument(name))
+            elif is_owned_by_codec(context, leaf):
+                described = schema.CustomObjArgument(name, class_name_of(leaf))
+                argument = schema.Argument(as_custom_obj=described)
+            if argument is not None:
+                held[name] = leaf
+            arguments.append(argument or encode_argument(context, {}, leaf))
+        encoded: dict[str, schema.EncodedValue] = {}
+        metas = encode_payloads(context, held, table, encoded)
+        text = encode_treespec(spec, context.registry, plain=context.plain_containers)
+        return schema.ExampleInputs(text, arguments, encoded), metas
+    except Exception as error:
+        if is_of_caller(error):
+            raise
+        context.features = features
+        warnings.warn(f"the example inputs are not saved: {_why(error)}", GraphwireWarning, stacklevel=2)
+        return None, {}
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_program(
+    record: schema.Program,
+    payloads: Payloads,
+    registry: Registry,
+    *,
+    device: torch.device | None = None,
+    graph_only: bool = False,
+    given: Mapping[str, torch.Tensor] | None = None,
+    origin: OpaqueOrigin | None = None,
+    left_out: list[Omission] | None = None,
+    propagates: frozenset[str] = frozenset(),
+) -> ExportedProgram:
+    """Build a program from a validated record and its payloads.
+
+    Args:
+        device: the device for weights, metadata and device arguments; None keeps the original ones.
+        graph_only: make the weights without elements (on the meta device) and read no payload.
+        given: the weights by name, if they are not those of the payloads. The program shares them.
+        origin: the origin of unavailable operators, which then become opaque; None makes them an error.
+        left_out: receives what is omitted without changing what the program computes; if None, warnings are issued.
+        propagates: the operators whose results may be computed on metadata.
+
+    Raises:
+        DecodeError: this installation lacks something that the program needs.
+        ArchiveError: a payload reaches beyond its record.
+        ValidationError: weights or constants are missing, or differ from the graph's description.
+        WeightsError: given weights are missing or do not fit.
+    """
+    module_record = record.graph_module
+    provenance = provenance_of(module_record.node_sources)
+    context = decode_context(record, registry, device, origin, propagates)
+    context.sources = decode_sources(module_record.node_sources, provenance)
+    context.provenance = provenance
+    context.ranges = decode_ranges(record.range_constraints)
+    check_operators(context, module_record.graph)
+    inline = decode_ranges(module_record.inline_constraints or {})
+    if context.ranges or inline:
+        from graphwire.bridge.torch_compat.symbolic import reserve_unbacked
+
+        reserve_unbacked(context.shape_env, [*context.ranges, *inline])
+    table = StorageTable(payloads.records, context.place_device, graph_only)
+    state, constants = decode_values(context, record, payloads, table)
+    signature = decode_signature(module_record.signature)
+    names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
+    graph, root = decode_graph(context, module_record.graph, literal_names=names)
+    if module_record.graph.copies:
+        set_output_names(signature, graph)
+    infer_hints(context)
+    check_entry(record, DecodeError)
+    calls = decode_module_calls(context, module_record.module_call_graph)
+    if module_record.graph.copies:
+        restore_copy_names(calls, module_record.graph.copies, graph)
+    program = exported_program(
+        root=root,
+        graph=graph,
+        graph_signature=signature,
+        state_dict=state,
+        range_constraints=ranges_by_expression(context, context.ranges),
+        module_call_graph=calls,
+        example_inputs=_decode_examples(context, record, payloads, table, calls, left_out),
+        constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
+        verifiers=[verifier_of(dialect) for dialect in record.verifiers],
+    )
+    if custom := module_record.metadata.get("custom"):
+        program.graph_module.meta["custom"] = json.loads(custom)
+    program.graph_module.meta.update(decode_declared(context, module_record.metadata))
+    if module_record.inline_constraints is not None:
+        program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
+    decode_replacements(context, module_record.replacements)
+    set_guards(program, list(record.guards_code))
+    tell_omitted(context, left_out)
+    allow_tracing(context.fakes.mode)
+    if given is not None:
+        bind_weights(program, given)
+    return program
+
+
+def tell_omitted(context: DecodeContext, left_out: list[Omission] | None) -> None:
+    """Tell what was omitted of the metadata, as the `left_out` of `decode_program`."""
+    if omitted := context.provenance.omitted + context.traces.omitted:
+        leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
+    for omission in unread_metadata(context):
+        leave_out(omission, left_out)
+
+
+def decode_context(
+    record: schema.Program,
+    registry: Registry,
+    device: torch.device | None,
+    origin: OpaqueOrigin | None,
+    propagates: frozenset[str],
+    *,
+    describes: bool = True,
+) -> DecodeContext:
+    """Return the state of decoding a program, without its ranges and origins of nodes. The arguments are those of
+    `decode_program`.
+
+    Args:
+        describes: whether nodes get a `val`.
+    """
+    frames = [frame.text for frame in record.graph_module.stack_frames]
+    return DecodeContext(
+        registry=registry,
+        fakes=FakeTensors(DecodedMode()),
+        constants={},
+        place_device=_placement(device),
+        frames=frames,
+        traces=traces_of(frames),
+        sources=[],
+        describes=describes,
+        origin=origin,
+        propagates=propagates,
+    )
+
+
+def decode_values(
+    context: DecodeContext, record: schema.Program, payloads: Payloads, table: StorageTable
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the weights of a program and its constants, by name. The constants are part of the context from then on.
+
+    Raises:
+        DecodeError, ArchiveError, ValidationError: as `decode_program`.
+    """
+    noted, encoded = record.producer is not None, record.encoded_values
+    state = decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
+    constants = decode_payloads(
+        context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
+    )
+    check_weights(record, payloads, {**constants, **state})
+    context.constants = constants
+    return state, constants
+
+
+def check_entry(record: schema.Program, error: type[GraphwireError]) -> None:
+    """Raise if a program lacks what `ExportedProgram.module` and `call_spec` read first.
+
+    Raises:
+        error: it has no dialect, or its first call is not its own call with a signature.
+    """
+    if not record.verifiers:
+        raise error("the program names no dialect", place="verifiers", remedy=_WHOLE)
+    calls = record.graph_module.module_call_graph
+    if not calls or calls[0].signature is None:
+        raise error(
+            "the first call is not the program's own, with a signature",
+            place="graph_module.module_call_graph",
+            remedy=_WHOLE,
+        )
+
+
+_WHOLE = "torch does not make such programs: export it again, or restore what was removed"
+
+
+def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
+    """Return the function that maps devices of the document to devices of this machine. It keeps the meta device."""
+    return lambda named: named if device is None or named.type == "meta" else device
+
+
+def _decode_examples(
+    context: DecodeContext,
+    record: schema.Program,
+    payloads: Payloads,
+    table: StorageTable,
+    calls: Sequence[Any],
+    left_out: list[Omission] | None,
+) -> Any:
+    examples = record.example_inputs
+    if examples is None:
+        return None
+    try:
+        payload_values = decode_payloads(
+            context, payloads.sample_inputs, SAMPLE_INPUTS, table, examples.encoded_values, ties_noted=True
+        )
+        scope = _ExampleScope(context, payload_values)
+        leaves = [decode_argument(scope, leaf) for leaf in examples.leaves]
+        inputs = unflatten(leaves, decode_treespec(examples.spec, context.registry))
+        _check_examples(inputs, len(leaves), calls[0].signature)
+        return inputs
+    except Exception as error:
+        if is_of_caller(error):
+            raise
+        leave_out(Omission("example inputs", _why(error)), left_out)
+        return None
+
+
+def leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
+    """Tell that something was omitted, as the `left_out` of `decode_program`."""
+    if left_out is None:
+        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
+    else:
+        left_out.append(omission)
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, GraphwireError) else message_text(exception_text(error))
+
+
+def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
+    """Raise if the program cannot be called with the example inputs: `ExportedProgram.module()` binds them to the argument
+    names, and matches leaves to inputs. Container types may differ: tracing makes a tuple of a `torch.Size`.
+
+    Args:
+        leaves: the number of leaves in the inputs.
+        called: the signature of the program's call.
+
+    Raises:
+        DecodeError: the inputs have another structure.
+    """
+    match inputs:
+        case tuple() as args, dict() as kwargs if all(type(key) is str for key in kwargs):
+            names = called.forward_arg_names
+            if not names:
+                by_position, by_name = children_of(called.in_spec)
+                names = [
+                    *map(str, range(len(children_of(by_position)))),
+                    *context_of(by_name),
+                ]
+            fits = len(args) <= len(names) and sorted(names[len(args) :]) == sorted(kwargs)
+            if fits and leaves == called.in_spec.num_leaves:
+                return
+    raise DecodeError("their structure differs from the structure of the program's inputs")
+
+
+@dataclass(frozen=True, slots=True)
+class _ExampleScope:
+    """The scope of example inputs, which may refer to payloads only."""
+
+    context: DecodeContext
+    values: Mapping[str, Any]
+    results: Mapping[str, Any] = field(default_factory=dict)
+
+    def subgraph(self, argument: Any) -> Any:
+        """Raise: an example input cannot be a subgraph, treespec or constant."""
+        raise DecodeError(f"an example input cannot be {type(argument).__name__}")
+
+    treespec = constant = subgraph
+
+
+# ---------------------------------------------------------------- checks that the object to save is an exported program
+
+
+def check_is_exported_program(program: Any, place: str = "") -> None:
+    """Raise unless given an exported program.
+
+    Raises:
+        EncodeError: it is something else; the message tells how to export a module.
+    """
+    if isinstance(program, ExportedProgram):
+        return
+    remedy = "Pass the result of torch.export.export"
+    if isinstance(program, torch.nn.Module):
+        remedy = "Export it first: torch.export.export(module, example_inputs)"
+    elif isinstance(program, str):
+        remedy = "Pass the program first, then the file"
+    raise EncodeError(f"{type_text(program)} is not an exported program", place=place, remedy=remedy)

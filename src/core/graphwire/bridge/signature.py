@@ -1,0 +1,369 @@
+"""Converts the graph signature and the module call graph to and from records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import torch
+from torch.export import graph_signature as torch_signature
+from torch.export.exported_program import ModuleCallEntry as TorchModuleCallEntry
+from torch.export.exported_program import ModuleCallSignature as TorchModuleCallSignature
+from torch.export.graph_signature import InputKind, OutputKind
+
+from graphwire import schema
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.graph.values import LITERAL_ARMS, literal_of
+from graphwire.bridge.torch_compat.private import output_kind
+from graphwire.errors import DecodeError, EncodeError, located, shown
+
+# ------------------------------------------------------------------------------------------------- argument specs
+
+_REFERENCES: dict[str, tuple[Any, Any]] = {
+    "as_tensor": (torch_signature.TensorArgument, schema.TensorArgument),
+    "as_sym_int": (torch_signature.SymIntArgument, schema.SymIntArgument),
+    "as_sym_float": (torch_signature.SymFloatArgument, schema.SymFloatArgument),
+    "as_sym_bool": (torch_signature.SymBoolArgument, schema.SymBoolArgument),
+}
+"""torch's class, and the record, of each arm that refers to a value by its name alone."""
+_ARMS = {kind: (arm, record) for arm, (kind, record) in _REFERENCES.items()}
+_ARMS[torch_signature.TokenArgument] = ("as_tensor", schema.TensorArgument)
+_LITERAL_ARMS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bool", str: "as_string"}
+
+
+def _encode_literal(value: Any) -> dict[str, Any]:
+    """Encode a literal."""
+    if value is None:
+        return {"as_none": True}
+    arm = _LITERAL_ARMS.get(type(value))
+    if arm is None:
+        raise EncodeError(f"an input or output cannot be the constant {shown(value)}")
+    return {arm: schema.encode_float(value) if arm == "as_float" else value}
+
+
+def encode_argument_spec(spec: Any) -> tuple[schema.Argument, str | None]:
+    """Encode an argument spec, and return it with its name if the argument record has no name."""
+    if isinstance(spec, torch_signature.ConstantArgument):
+        return schema.Argument(**_encode_literal(spec.value)), spec.name or None
+    if isinstance(spec, torch_signature.CustomObjArgument):
+        return schema.Argument(as_custom_obj=schema.CustomObjArgument(spec.name, spec.class_fqn)), None
+    arm, record = _ARMS[type(spec)]
+    return schema.Argument(**{arm: record(spec.name)}), None
+
+
+def decode_argument_spec(argument: schema.Argument, name: str | None) -> Any:
+    """Decode an argument spec."""
+    arm, value = schema.arm_of(argument), schema.value_name(argument)
+    if argument.as_custom_obj is not None:
+        return torch_signature.CustomObjArgument(value, argument.as_custom_obj.class_fqn)
+    if value is not None:
+        return _REFERENCES[arm][0](value)
+    if arm not in LITERAL_ARMS:
+        raise DecodeError(f"an input or output cannot be {arm}")
+    return torch_signature.ConstantArgument(name or "", literal_of(argument))
+
+
+# ------------------------------------------------------------------------------------------ inputs and outputs
+
+_INPUT_ROLES: dict[str, tuple[str, Any]] = {
+    "BUFFER": ("buffer", schema.InputToBufferSpec),
+    "CONSTANT_TENSOR": ("tensor_constant", schema.InputToTensorConstantSpec),
+    "CUSTOM_OBJ": ("custom_obj", schema.InputToCustomObjSpec),
+    "TOKEN": ("token", schema.InputTokenSpec),
+}
+_OUTPUT_ROLES: dict[str, tuple[str, Any]] = {
+    "LOSS_OUTPUT": ("loss_output", schema.LossOutputSpec),
+    "BUFFER_MUTATION": ("buffer_mutation", schema.BufferMutationSpec),
+    "PARAMETER_MUTATION": ("parameter_mutation", schema.ParameterMutationSpec),
+    "GRADIENT_TO_PARAMETER": ("gradient_to_parameter", schema.GradientToParameterSpec),
+    "GRADIENT_TO_USER_INPUT": ("gradient_to_user_input", schema.GradientToUserInputSpec),
+    "USER_INPUT_MUTATION": ("user_input_mutation", schema.UserInputMutationSpec),
+    "TOKEN": ("token", schema.OutputTokenSpec),
+}
+"""The arm, and its record class, of most kinds, by torch's name of the kind. A record has the first fields
+of torch's spec: the argument, the target, and whether a buffer is persistent."""
+_OUTPUT_ARMS = LITERAL_ARMS | frozenset(schema.VALUE_ARMS)
+"""The arms that `decode_argument_spec` supports."""
+
+
+def _encode_role(spec: Any, role: tuple[str, Any], name: str) -> dict[str, Any]:
+    """Encode the spec of an input or output called `name`, as an arm with its record."""
+    arm, record = role
+    argument: Any = schema.TensorArgument(name)
+    if arm == "token":
+        argument = schema.TokenArgument(name)
+    elif arm == "custom_obj":
+        argument = schema.CustomObjArgument(name, spec.arg.class_fqn)
+    if arm == "buffer":
+        return {arm: record(argument, spec.target, bool(spec.persistent))}
+    if arm == "tensor_constant":
+        return {arm: record(argument, spec.target, spec.persistent)}
+    return {arm: record(argument) if len(record.__struct_fields__) == 1 else record(argument, spec.target)}
+
+
+def _decode_role(record: Any, roles: dict[str, tuple[str, Any]], what: str) -> tuple[str, list[Any]]:
+    """Return the kind of an input or output, and the other arguments of torch's spec."""
+    for kind, (arm, _) in roles.items():
+        if (content := getattr(record, arm)) is not None:
+            argument, *others = msgspec.structs.astuple(content)
+            decoded = getattr(torch_signature, type(argument).__name__)(*msgspec.structs.astuple(argument))
+            return kind, [decoded, *(others or [None])]
+    raise DecodeError(f"{what} spec has no arm that this version supports")
+
+
+def encode_input_spec(spec: Any) -> schema.InputSpec:
+    """Encode the spec of a graph input."""
+    if spec.kind is InputKind.PARAMETER:  # the common case
+        argument = schema.TensorArgument(spec.arg.name)
+        return schema.InputSpec(parameter=schema.InputToParameterSpec(argument, spec.target))
+    if spec.kind is InputKind.USER_INPUT:
+        if isinstance(spec.arg, torch_signature.ConstantArgument):
+            value = schema.ConstantValue(**_encode_literal(spec.arg.value))
+            return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(spec.arg.name, value))
+        return schema.InputSpec(user_input=schema.UserInputSpec(*encode_argument_spec(spec.arg)))
+    role = _INPUT_ROLES.get(getattr(spec.kind, "name", ""))
+    if role is None:
+        raise EncodeError(f"the schema cannot represent an input of kind {shown(spec.kind)}")
+    return schema.InputSpec(**_encode_role(spec, role, spec.arg.name))
+
+
+def decode_input_spec(record: schema.InputSpec) -> Any:
+    """Decode the spec of a graph input."""
+    make = torch_signature.InputSpec
+    if (parameter := record.parameter) is not None:  # the common case
+        tensor = torch_signature.TensorArgument(parameter.arg.name)
+        return make(InputKind.PARAMETER, tensor, parameter.parameter_name)
+    if (user := record.user_input) is not None:
+        return make(InputKind.USER_INPUT, decode_argument_spec(user.arg, user.name), None)
+    if (literal := record.constant_input) is not None:
+        argument = torch_signature.ConstantArgument(literal.name, literal_of(literal.value))
+        return make(InputKind.USER_INPUT, argument, None)
+    kind, arguments = _decode_role(record, _INPUT_ROLES, "an input")
+    return make(InputKind[kind], *arguments)
+
+
+def encode_output_spec(
+    spec: Any, output: schema.Argument, copies: Mapping[str, schema.ElementCopy]
+) -> schema.OutputSpec:
+    """Encode the spec of a graph output.
+
+    Args:
+        copies: the copies of the graph, by name.
+        output: the output in the graph, which takes precedence: for a program with effect tokens,
+            `ExportedProgram.module()` renames outputs in the signature alone.
+    """
+    if spec.kind is OutputKind.USER_OUTPUT:
+        if output.as_results is not None:
+            raise EncodeError(
+                f"the program returns {output.as_results!r}, which has no value in its metadata",
+                remedy="Set `meta['val']` of the node to the value that it makes",
+            )
+        if schema.arm_of(output) not in _OUTPUT_ARMS:
+            raise EncodeError(
+                f"a program cannot return {schema.arm_of(output)}",
+                remedy="Make the graph's own constants and objects inputs of it before they are returned",
+            )
+        return schema.OutputSpec(user_output=schema.UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))
+    name = spec.arg.name
+    if name in copies and spec.kind is not OutputKind.TOKEN:
+        name = copies[name].of
+    return schema.OutputSpec(**_encode_role(spec, _OUTPUT_ROLES[spec.kind.name], name))
+
+
+def decode_output_spec(record: schema.OutputSpec) -> Any:
+    """Decode the spec of a graph output."""
+    make = torch_signature.OutputSpec
+    if (user := record.user_output) is not None:
+        return make(OutputKind.USER_OUTPUT, decode_argument_spec(user.arg, user.name), None)
+    kind, arguments = _decode_role(record, _OUTPUT_ROLES, "an output")
+    return make(output_kind(kind), *arguments)
+
+
+def _check_text(value: Any) -> None:
+    """Raise for a value that encoding would otherwise copy unchecked. `edited_attributes_named` finds its place."""
+    if type(value) is not str:
+        raise TypeError(f"the program's signature contains {shown(value)}")
+
+
+# -------------------------------------------------------------------------------------------------- signature
+
+
+def encode_signature(signature: Any, graph: schema.Graph, inputs: Sequence[str]) -> schema.GraphSignature:
+    """Encode a graph signature.
+
+    Args:
+        graph: the program's graph.
+        inputs: the names of its placeholder nodes.
+
+    Raises:
+        EncodeError: the number of outputs differs between the graph and the signature.
+    """
+    _check_specs(signature)
+    if len(signature.output_specs) != len(graph.outputs):
+        raise EncodeError(
+            f"the graph has {len(graph.outputs)} outputs, and its signature {len(signature.output_specs)}",
+            place="graph_signature.output_specs",
+        )
+    signature = _up_to_date(signature, inputs)
+    return schema.GraphSignature(
+        [encode_input_spec(spec) for spec in signature.input_specs],
+        [
+            encode_output_spec(spec, output, graph.copies)
+            for spec, output in zip(signature.output_specs, graph.outputs, strict=True)
+        ],
+    )
+
+
+def _check_specs(signature: Any) -> None:
+    """Raise a TypeError if names, targets or flags have wrong types. Hashing or printing such values may fail, or never
+    end."""
+    specs = [*signature.input_specs, *signature.output_specs]
+    names = {type(spec.arg.name) for spec in specs}
+    targets = {type(spec.target) for spec in specs}
+    flags = {type(spec.persistent) for spec in signature.input_specs}
+    if not (names <= {str} and targets <= {str, type(None)} and flags <= {bool, type(None)}):
+        raise TypeError("the program's signature has names that are not texts")
+
+
+def _up_to_date(signature: Any, inputs: Sequence[str]) -> Any:
+    """Return the signature with the current names of the inputs. A deep copy of a program renames inputs such as `input` and
+    `max` in its graph alone. A name that another input has stays, and is rejected later."""
+    there = set(inputs)
+    renamed = {
+        spec.arg.name: name
+        for spec, name in zip(signature.input_specs, inputs, strict=False)
+        if spec.arg.name != name and spec.arg.name not in there
+    }
+    if not renamed:
+        return signature
+
+    def of_argument(argument: Any) -> Any:
+        name = getattr(argument, "name", None)
+        return dataclasses.replace(argument, name=renamed[name]) if name in renamed else argument
+
+    inputs_named = [dataclasses.replace(s, arg=of_argument(s.arg)) for s in signature.input_specs]
+    of_inputs = ("USER_INPUT_MUTATION", "GRADIENT_TO_USER_INPUT")
+    outputs_named = [
+        dataclasses.replace(
+            spec,
+            arg=of_argument(spec.arg),
+            target=renamed.get(spec.target, spec.target) if spec.kind.name in of_inputs else spec.target,
+        )
+        for spec in signature.output_specs
+    ]
+    return torch_signature.ExportGraphSignature(inputs_named, outputs_named)
+
+
+def decode_signature(record: schema.GraphSignature) -> Any:
+    """Decode a graph signature."""
+    return torch_signature.ExportGraphSignature(
+        [decode_input_spec(spec) for spec in record.input_specs],
+        [decode_output_spec(spec) for spec in record.output_specs],
+    )
+
+
+def set_output_names(signature: Any, graph: torch.fx.Graph) -> None:
+    """Set the signature's output names to the nodes that a graph returns. Records name elements, which several nodes may
+    read."""
+    for spec, value in zip(signature.output_specs, graph.output_node().args[0], strict=False):
+        if isinstance(value, torch.fx.Node) and hasattr(spec.arg, "name"):
+            spec.arg.name = value.name
+
+
+# ------------------------------------------------------------------------------------------- module call graph
+
+
+def encode_module_calls(
+    context: EncodeContext, entries: Sequence[Any], copies: Mapping[str, schema.ElementCopy]
+) -> list[schema.ModuleCallEntry]:
+    """Encode the module call graph.
+
+    Args:
+        copies: the copies of the graph, by name. Each gets the positions where it is named.
+    """
+    records = []
+    for entry in entries:
+        _check_text(entry.fqn)
+    with located(lambda: f"module_call_graph[{entry.fqn!r}]"):
+        for index, entry in enumerate(entries):
+            signature = None if entry.signature is None else _encode_call(context, entry.signature)
+            if copies and signature is not None:
+                for place, arguments in _places(index, signature):
+                    _name_first(place, arguments, copies)
+            records.append(schema.ModuleCallEntry(entry.fqn, signature))
+    return records
+
+
+def _places(index: int, signature: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the argument lists of a call, each with its key in `ElementCopy.uses`, which no node can have as its name."""
+    yield f"module_call_graph[{index}].inputs", signature.inputs
+    yield f"module_call_graph[{index}].outputs", signature.outputs
+
+
+def _name_first(
+    place: str, arguments: list[schema.Argument], copies: Mapping[str, schema.ElementCopy]
+) -> None:
+    for position, argument in enumerate(arguments):
+        if argument.as_tensor is not None and (copy := copies.get(argument.as_tensor.name)) is not None:
+            copy.uses.setdefault(place, []).append(position)
+            arguments[position] = schema.Argument(as_tensor=schema.TensorArgument(copy.of))
+
+
+def restore_copy_names(
+    entries: Sequence[Any], copies: Mapping[str, schema.ElementCopy], graph: torch.fx.Graph
+) -> None:
+    """Restore the names of copies in the module call graph."""
+    there = {node.name for node in graph.nodes}
+    for index, entry in enumerate(entries):
+        for place, arguments in () if entry.signature is None else _places(index, entry.signature):
+            for name, copy in copies.items():
+                for position in copy.uses.get(place, ()):
+                    if name in there and 0 <= position < len(arguments):
+                        arguments[position] = torch_signature.TensorArgument(name)
+
+
+def _encode_call(context: EncodeContext, signature: Any) -> schema.ModuleCallSignature:
+    names = signature.forward_arg_names or None
+    for name in names or ():
+        _check_text(name)
+    inputs = [encode_argument_spec(spec) for spec in signature.inputs]
+    outputs = [encode_argument_spec(spec) for spec in signature.outputs]
+    return schema.ModuleCallSignature(
+        inputs=[argument for argument, _ in inputs],
+        outputs=[argument for argument, _ in outputs],
+        in_spec=encode_treespec(signature.in_spec, context.registry, plain=context.plain_containers),
+        out_spec=encode_treespec(signature.out_spec, context.registry, plain=context.plain_containers),
+        forward_arg_names=None if names is None else list(names),
+        input_names=[n for _, n in inputs] if any(n is not None for _, n in inputs) else None,
+        output_names=[n for _, n in outputs] if any(n is not None for _, n in outputs) else None,
+    )
+
+
+def decode_module_calls(context: DecodeContext, records: Sequence[schema.ModuleCallEntry]) -> list[Any]:
+    """Decode the module call graph."""
+    entries = []
+    with located(lambda: f"module_call_graph[{record.fqn!r}]"):
+        for record in records:
+            signature = None if record.signature is None else _decode_call(context, record.signature)
+            entries.append(TorchModuleCallEntry(record.fqn, signature))
+    return entries
+
+
+def _decode_call(context: DecodeContext, record: schema.ModuleCallSignature) -> Any:
+    return TorchModuleCallSignature(
+        inputs=_decode_named(record.inputs, record.input_names),
+        outputs=_decode_named(record.outputs, record.output_names),
+        in_spec=decode_treespec(record.in_spec, context.registry),
+        out_spec=decode_treespec(record.out_spec, context.registry),
+        forward_arg_names=record.forward_arg_names or None,
+    )
+
+
+def _decode_named(arguments: Sequence[schema.Argument], names: Sequence[str | None] | None) -> list[Any]:
+    given = names if names is not None else [None] * len(arguments)
+    if len(given) != len(arguments):
+        raise DecodeError(f"{len(given)} names are given for {len(arguments)} arguments")
+    return [decode_argument_spec(argument, name) for argument, name in zip(arguments, given, strict=True)]

@@ -1,0 +1,110 @@
+"""How the elements of weights are distributed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+
+from graphwire.bridge.tensors.storages import StorageTable
+from graphwire.bridge.tensors.tensor_metas import decode_dtype
+from graphwire.schema import Layout, PayloadMeta
+from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
+
+_BINS = 32
+_PIECE = 1 << 22
+"""The number of elements that are converted to doubles at once."""
+
+
+class ElementFacts(NamedTuple):
+    """The distribution of a weight's finite elements."""
+
+    low: float
+    high: float
+    counts: list[int]
+    """The number of elements in intervals of equal length between `low` and `high`."""
+    mean: float
+    std: float
+    finite: int
+    """The number of finite elements; if it is 0, the other facts are 0."""
+    not_finite: int
+
+
+def element_facts(payloads: Payloads) -> dict[str, ElementFacts]:
+    """Return the distribution of the elements of each weight, by name. Reads all elements.
+
+    Weights that are complex numbers or no plain tensors are left out."""
+    weights = _Weights(payloads)
+    found = {}
+    for name in payloads.weights:
+        tensor = weights.tensor(name)
+        if tensor is not None:
+            found[name] = _facts(tensor)
+    return found
+
+
+class _Weights:
+    """The weights of a program as tensors on the CPU, mapped where the file is."""
+
+    def __init__(self, payloads: Payloads) -> None:
+        self._metas = payloads.weights
+        self._table = StorageTable(payloads.records, lambda _device: torch.device("cpu"), False)
+
+    def tensor(self, name: str) -> torch.Tensor | None:
+        """Return a weight; None if it is no plain tensor of real numbers with elements."""
+        meta: PayloadMeta = self._metas[name]
+        described = meta.tensor_meta
+        if (
+            described is None
+            or meta.use_pickle
+            or meta.placement is not None
+            or described.layout is not Layout.Strided
+        ):
+            return None
+        dtype = decode_dtype(described)
+        sizes, strides = known_integers(described.sizes), known_integers(described.strides)
+        offset = described.storage_offset.as_int
+        if dtype.is_complex or sizes is None or strides is None or offset is None:
+            return None
+        storage = self._table.storage(meta.shared or WEIGHTS + meta.path_name, torch.device("cpu"))
+        tensor = torch.empty(0, dtype=dtype).set_(storage, offset, sizes, strides)
+        return -tensor if meta.neg else tensor
+
+
+def _finite_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield the finite elements piece by piece, as doubles."""
+    flat = tensor.reshape(-1)
+    for start in range(0, flat.numel(), _PIECE):
+        piece = flat[start : start + _PIECE].double()
+        yield piece[piece.isfinite()]
+
+
+def _facts(tensor: torch.Tensor) -> ElementFacts:
+    low, high, total, squares, finite = math.inf, -math.inf, 0.0, 0.0, 0
+    for piece in _finite_pieces(tensor):
+        if piece.numel():
+            low, high = min(low, piece.min().item()), max(high, piece.max().item())
+            total += piece.sum().item()
+            finite += piece.numel()
+    if not finite:
+        return ElementFacts(0.0, 0.0, [], 0.0, 0.0, 0, tensor.numel())
+    mean = total / finite
+    counts = torch.zeros(_BINS, dtype=torch.int64)
+    for piece in _finite_pieces(tensor):
+        squares += (piece - mean).square().sum().item()
+        counts += _histogram(piece, low, high)
+    return ElementFacts(
+        low, high, counts.tolist(), mean, math.sqrt(squares / finite), finite, tensor.numel() - finite
+    )
+
+
+def _histogram(piece: torch.Tensor, low: float, high: float) -> torch.Tensor:
+    """Return the number of elements in each interval."""
+    span = high / 2 - low / 2  # half of it, so that it does not overflow
+    if span == 0:
+        index = torch.zeros(piece.numel(), dtype=torch.int64)
+    else:
+        index = ((piece / 2 - low / 2) / span * _BINS).long().clamp_(0, _BINS - 1)
+    return torch.bincount(index, minlength=_BINS)

@@ -1,0 +1,163 @@
+"""The command `check-plugin`, which runs the contract suites on what an installed plugin provides."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphwire.cli.files import FAILED, FOUND, OK
+from graphwire.cli.terminal import Output
+from graphwire.errors import PluginError
+
+if TYPE_CHECKING:
+    from graphwire.hooks import WeightStore
+
+
+class _Suite(NamedTuple):
+    """The contract suite of a kind of provider."""
+
+    contract: str
+    attribute: str = ""
+    """The attribute of the suite that holds the provider; empty if the suite needs examples from the author."""
+    providers: str = ""
+    """The attribute of the registry that has the providers by name."""
+
+
+_SUITES = {
+    "wire_format": _Suite("WireFormatContract", "wire_format", "wire_formats"),
+    "weight_store": _Suite("WeightStoreContract", "store", "weight_stores"),
+    "command": _Suite("CommandContract", "command", "commands"),
+    "op_handler": _Suite("OpHandlerContract"),
+    "opset_upgrader": _Suite("OpsetContract"),
+    "treespec_serializer": _Suite("TreespecContract"),
+    "constant_codec": _Suite("ConstantCodecContract"),
+}
+
+
+def add_check_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Run the contract suites on the wire formats, weight stores and commands of an installed plugin, and list its other"
+        " providers: their suites need examples, which the plugin's own tests give. The exit code is 1 if a test fails. Needs the"
+        " extra graphwire[test]."
+    )
+    parser.add_argument("name", metavar="NAME", help="the plugin's name, as `graphwire plugins` lists it")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only tests whose names contain this")
+    parser.add_argument(
+        "--location",
+        metavar="NAME",
+        help="what a weight store is asked to write, such as checkpoint/.metadata; by default model.STORE, or a folder",
+    )
+    parser.set_defaults(run=_check_plugin)
+
+
+def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire.hooks import default_registry
+
+    registry = default_registry()
+    plugins = {each.name: each for each in registry.plugins}
+    if arguments.name not in plugins:
+        remedy = f"Installed are {', '.join(plugins)}" if plugins else "No plugins are installed"
+        raise PluginError(f"there is no plugin {arguments.name!r:.80}", remedy=remedy)
+    plugin = plugins[arguments.name]
+    if plugin.status in ("blocked", "broken"):
+        raise PluginError(f"the {plugin} is {plugin.status}: {plugin.reason}")
+    for refused in plugin.refused:
+        output.line(f"refused: {refused}", "bad", problem=True)
+    tested, rest = [], []
+    for kind, names in plugin.names.items():
+        suite = _SUITES.get(kind)
+        if suite is not None and suite.providers:
+            tested += [(suite, name) for name in names if name in getattr(registry, suite.providers)]
+        elif names:
+            needs = (
+                f"graphwire.testing.{suite.contract} tests it with your examples"
+                if suite
+                else "it has no suite"
+            )
+            rest.append(
+                f"{kind.replace('_', ' ')} {', '.join(names[:8])}{', …' if len(names) > 8 else ''}: {needs}"
+            )
+    for line in rest:
+        output.line(line)
+    locations = {
+        name: _location(registry.weight_stores[name], arguments.location)
+        for suite, name in tested
+        if suite.attribute == "store"
+    }
+    code = _run(_test_file(tested, locations), arguments.only, output) if tested else OK
+    return max(code, FOUND if plugin.refused else OK)
+
+
+def _location(store: WeightStore, given: str | None) -> str:
+    """Return where the suite asks a store to write: the given place, or a file that the store finds by its name, or a folder."""
+    from graphwire.wire.weights.folder import Folder
+
+    if given is not None:
+        return given
+    named = f"model.{store.name}"
+    with tempfile.TemporaryDirectory() as folder:
+        return named if store.find(Folder(folder), named) == named else ""
+
+
+def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str]) -> str:
+    contracts = ", ".join(sorted({suite.contract for suite, _ in tested}))
+    lines = [
+        "from graphwire.hooks import default_registry",
+        f"from graphwire.testing import {contracts}",
+        "",
+        "registry = default_registry()",
+    ]
+    for index, (suite, name) in enumerate(tested):
+        lines += [
+            "",
+            "",
+            f"class Test{index}({suite.contract}):",
+            f"    {suite.attribute} = registry.{suite.providers}[{name!r}]",
+        ]
+        if suite.attribute == "store":
+            lines.append(f"    location = {locations[name]!r}")
+    return "\n".join([*lines, f"del {contracts}", ""])
+
+
+def _run(test_file: str, only: str, output: Output) -> int:
+    """Run the tests in a process of their own, and return the exit code: FOUND if one failed, FAILED if none could run."""
+    for module in ("pytest", "hypothesis"):
+        if find_spec(module) is None:
+            raise PluginError(f"{module} is not installed", remedy="Run: pip install 'graphwire[test]'")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "test_contracts.py")
+        path.write_text(test_file, "utf-8")
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            folder,
+            str(path),
+        ]
+        done = subprocess.run(
+            [*command, *(["-k", only] if only else [])],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            cwd=folder,
+            env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": folder},
+            check=False,
+        )
+    for line in done.stdout.splitlines():
+        output.line(line, problem=done.returncode != 0)
+    if done.stderr:
+        output.remark(done.stderr.rstrip())
+    return min(done.returncode, FAILED)  # pytest ends with 1 if a test fails, and with more if it cannot test

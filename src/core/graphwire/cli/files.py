@@ -1,0 +1,412 @@
+"""Which files does a command read, and how does it end if some of them fail?"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import glob
+import os
+import stat
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from graphwire.cli.options import open_options, place_of
+from graphwire.cli.terminal import Output, failure_tree
+from graphwire.errors import ArchiveError, GraphwireError
+
+if TYPE_CHECKING:
+    from graphwire.wire.archive.source import Readable
+
+# -------------------- the files that words of a command line name: files, folders, patterns, and `-` for standard input
+
+
+STDIN = "-"
+SUFFIX = ".pt2"
+"""The suffix of the files that a folder stands for."""
+
+
+class Input(msgspec.Struct, frozen=True, eq=False):
+    """A file to read, or the reason why a word of the command line names none. Two that name one file are not equal."""
+
+    name: str
+    """The name in messages."""
+    source: Readable
+    """What the functions of `graphwire` take."""
+    below: PurePath
+    """Its path below the folder that the command line names; its file name if the command line names the file."""
+    error: Exception | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the file; 0 if unknown."""
+        try:
+            return self.source.stat().st_size if isinstance(self.source, Path) else 0
+        except (OSError, ValueError):  # a null character in the name
+            return 0
+
+
+def inputs_of(words: Sequence[str]) -> list[Input]:
+    """Return the files that words name, in their order, those of a folder or pattern by name.
+
+    A folder stands for all files below it that are named `*.pt2`. A word that names no file, and has `*`, `?` or `[`, is a
+    pattern, in which `**` matches any number of folders. `-` is standard input.
+    """
+    return [each for word in words for each in _inputs_of_word(word)]
+
+
+def input_named(name: str) -> Input:
+    """Return the file of a name that is neither a folder nor a pattern: a path or a URL."""
+    if not is_address(name):
+        return Input(name, Path(name), PurePath(PurePath(name).name))
+    from graphwire.wire.remote import shown_url
+
+    return Input(shown_url(name), name, PurePath(name.partition("?")[0].rpartition("/")[2]))
+
+
+def is_address(word: str) -> bool:
+    """Whether a word is the address of a file elsewhere, such as `s3://bucket/model.pt2`, and not a path."""
+    return "://" in word
+
+
+def _inputs_of_word(word: str) -> Iterator[Input]:
+    path = Path(word)
+    if word == STDIN:
+        yield Input(STDIN, sys.stdin.buffer, PurePath("stdin.pt2"))
+    elif is_address(word):
+        yield input_named(word)
+    elif path.is_dir():
+        yield from _files_below(path)
+    elif glob.has_magic(word) and not os.path.lexists(word):
+        found = [Path(each) for each in sorted(glob.glob(word, recursive=True))]  # noqa: PTH207 a pattern may be absolute
+        files = [each for each in found if each.is_file()]
+        yield from (Input(str(each), each, PurePath(each.name)) for each in files)
+        if not files:
+            yield _none(word, "no file matches this pattern", "Quote it if the shell must not change it")
+    else:
+        yield input_named(word)
+
+
+def _files_below(folder: Path) -> Iterator[Input]:
+    found = False
+    try:
+        for above, folders, names in os.walk(folder, onerror=_raise):
+            folders.sort()
+            for name in sorted(names):
+                file = Path(above, name)
+                if file.suffix.lower() == SUFFIX:
+                    found = True
+                    yield Input(str(file), file, file.relative_to(folder))
+    except OSError as error:
+        yield Input(str(folder), folder, PurePath(), error)
+        return
+    if not found:
+        remedy = f"Name files, or give a pattern such as '{folder}/*'"
+        yield _none(str(folder), f"no file below this folder is named *{SUFFIX}", remedy)
+
+
+def _none(word: str, problem: str, remedy: str) -> Input:
+    return Input(word, Path(word), PurePath(), ArchiveError(problem, remedy=remedy).of(word))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+# ------------------------ run a command on each of its files, report the errors of each, and return the worst exit code
+
+
+OK, FOUND, FAILED = 0, 1, 2
+"""Exit codes, as those of `diff`. FOUND: the command found a problem or a difference. FAILED: it failed. The worst of all files
+counts."""
+
+Task: TypeAlias = Callable[[Input], int]
+"""Reads one file, prints what it finds, and returns an exit code."""
+
+
+def for_each_file(
+    inputs: Sequence[Input], output: Output, task: Task, *, doing: str, as_json: bool = False
+) -> Counter[int]:
+    """Run a task on each file. An error ends the task of its file only.
+
+    Args:
+        inputs: the files.
+        output: where errors are printed.
+        task: called with each file.
+        doing: what is done, for the progress, such as `Verifying`.
+        as_json: whether an error is printed as a JSON object too, as the results are.
+
+    Returns:
+        How many files ended with each exit code. The exit code of the command is the largest.
+    """
+    codes: Counter[int] = Counter()
+    with output.progress(doing, sum(each.nbytes for each in inputs)) as shown:
+        for each in inputs:
+            shown.item = output.file = each.name
+            try:
+                if each.error is not None:
+                    raise each.error
+                code = task(each)
+            except BrokenPipeError:
+                raise
+            except Exception as error:
+                # The other files are read all the same.
+                if getattr(error, "argument", ""):
+                    raise  # an option is wrong, for all files
+                code = FAILED
+                output.failure(error, each.name)
+                if as_json:
+                    tree = {"file": each.name, "error": failure_tree(error, each.name)}
+                    output.json(tree, problem=True, indent=None)
+            codes[code] += 1
+            shown.finish_file(each.nbytes)
+    output.file = ""
+    return codes
+
+
+# ----------------------------------------------------- the files that a command reads: none of its outputs replaces one
+
+
+READ_OPTIONS = ("overlays", "weights_from", "weights")
+"""The options with files that a command reads besides its inputs, of all commands that write."""
+
+
+class ReadFiles:
+    """The files that a command reads, and those with the weights of their programs, by whatever names and links.
+
+    Nothing is looked up before an output exists: a new file replaces nothing.
+
+    Args:
+        inputs: the inputs of the command.
+        arguments: its arguments, which may name others (`READ_OPTIONS`).
+    """
+
+    def __init__(self, inputs: Sequence[Input], arguments: argparse.Namespace) -> None:
+        self._inputs = inputs
+        self._arguments = arguments
+
+    def check(self, output: Any) -> None:
+        """Check that writing a file replaces none of them.
+
+        Args:
+            output: a path or URL.
+
+        Raises:
+            ArchiveError: it does.
+        """
+        for key in self._keys(output):
+            if key not in self._names and not (isinstance(key, Path) and self._folders & {*key.parents}):
+                continue
+            shown = self._names.get(key, "")
+            known = f" ({shown})" if shown not in ("", str(output)) else ""
+            is_input = hasattr(self._arguments, "in_place") and shown in (each.name for each in self._inputs)
+            raise ArchiveError(
+                f"the command reads this file{known} and would replace it",
+                remedy="Write to another file" + (", or pass --in-place to replace it" if is_input else ""),
+            ).of(str(output))
+
+    def _keys(self, file: Any) -> Iterator[Hashable]:
+        """Yield what all names of an existing file have in common; of a folder only its path."""
+        from graphwire.wire.remote import RemoteFile, located
+
+        if file is None or file == STDIN:
+            return
+        place = located(file, getattr(self._arguments, "storage_options", None))
+        if isinstance(place, RemoteFile):
+            yield from (place.url, (type(place.fs), place.path))
+            return
+        is_open = hasattr(place, "fileno")
+        # There may be no such file, or a null character in its name, or a stream that is no file.
+        with suppress(OSError, ValueError):
+            status = os.fstat(place.fileno()) if is_open else Path(place).stat()
+            if stat.S_ISREG(status.st_mode):  # a device or pipe is written to, not replaced
+                yield status.st_dev, status.st_ino
+            if not is_open:
+                yield Path(place).resolve()
+
+    @cached_property
+    def _names(self) -> dict[Hashable, str]:
+        return {key: name for name, file in self._files() for key in self._keys(file)}
+
+    @cached_property
+    def _folders(self) -> frozenset[Path]:
+        """The folders of which everything is read."""
+        return frozenset(each for each in self._names if isinstance(each, Path) and each.is_dir())
+
+    def _files(self) -> Iterator[tuple[str, Any]]:
+        """Yield each file, or folder of weights, with its name in messages."""
+        import graphwire
+        from graphwire.api.attached_weights import store_files
+        from graphwire.api.weights import STORE_CHOICES
+        from graphwire.hooks import default_registry
+
+        options = open_options(self._arguments)
+        for each in self._inputs:
+            yield each.name, each.source
+            if each.error is None and each.name != STDIN:
+                with suppress(GraphwireError, OSError), graphwire.open(each.source, **options) as archive:
+                    yield from ((f"of {each.name}", file) for file in archive.weight_files())
+        for option in READ_OPTIONS:
+            given = getattr(self._arguments, option, None)
+            for value in given if isinstance(given, list) else [given]:
+                choice = place_of(value) if option == "weights" and isinstance(value, str) else value
+                if isinstance(choice, STORE_CHOICES):
+                    yield from ((str(value), file) for file in store_files(choice, default_registry()))
+
+
+# ---------------------- where a command writes: a file, a folder that gets a file for each one read, or standard output
+
+
+class Destination(NamedTuple):
+    """Where the file of one input is written."""
+
+    name: str
+    file: Any
+    """A path, an address, or a binary stream."""
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is a local file."""
+        return isinstance(self.file, Path)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the written file; 0 for a stream."""
+        return self.file.stat().st_size if self.is_path else 0
+
+    def write(self, data: bytes, storage_options: Mapping[str, Any] | None = None) -> None:
+        """Write the whole file at once; a path is replaced atomically.
+
+        Args:
+            storage_options: those of a URL.
+        """
+        from graphwire.wire.archive.atomic_file import atomic_write, write_all
+        from graphwire.wire.remote import located
+
+        if self.name == STDIN:
+            write_all(self.file, data)
+            return
+        replacement = atomic_write(located(self.file, storage_options))
+        with replacement as stream, replacement:
+            write_all(stream, data)
+
+    def make_folder(self) -> None:
+        """Create the folder of the file, if it is missing."""
+        if self.is_path:
+            try:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+            except FileExistsError as error:
+                raise NotADirectoryError(errno.ENOTDIR, "this is not a folder", error.filename) from None
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--dry-run`."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check and show what would be written, and write nothing"
+    )
+
+
+def add_output(
+    parser: argparse._ActionsContainer, help: str, *, metavar: str = "FILE", default: str | None = None
+) -> None:
+    """Add the option `-o`, `--output`: where a command writes. `destination_of` takes its value."""
+    parser.add_argument("-o", "--output", metavar=metavar, default=default, help=help)
+
+
+def destination_of(target: str, read: ReadFiles) -> Destination:
+    """Return where a command writes a file. Every output of every command comes from here.
+
+    Args:
+        target: a path or URL, or `-` for standard output.
+        read: the files that it must not replace.
+
+    Raises:
+        ArchiveError: it is one of them.
+    """
+    if target == STDIN:
+        return Destination(STDIN, sys.stdout.buffer)
+    read.check(target)
+    if not is_address(target):
+        return Destination(target, Path(target))
+    from graphwire.wire.remote import shown_url
+
+    return Destination(shown_url(target), target)
+
+
+def destinations(inputs: Sequence[Input], arguments: argparse.Namespace) -> dict[Input, Destination | None]:
+    """Return where the file of each input is written.
+
+    A single file goes to `--output`, or into it if it is a folder. Several go into that folder, each under its own path below the
+    folder that the command line names. An input whose path another one has, or that would be replaced, gets an error.
+    """
+    words, target = arguments.files, arguments.output
+    several = len(inputs) != 1 or Path(words[0]).is_dir()
+    if several and target == STDIN:
+        raise ArchiveError(
+            "several files cannot go to standard output", remedy="Name a folder to write them to"
+        )
+    if several and Path(target).is_file():
+        raise ArchiveError("this is a file, and several files are to be written", remedy="Name a folder").of(
+            target
+        )
+    read, found = ReadFiles(inputs, arguments), dict[str, str]()
+    pairs: dict[Input, Destination | None] = {}
+    for each in inputs:
+        name = target
+        if is_address(target):
+            name = f"{target.rstrip('/')}/{each.below.as_posix()}" if several else target
+        elif several or (target != STDIN and Path(target).is_dir()):
+            name = os.path.join(target, each.below)  # noqa: PTH118 "./a" stays as it is in messages
+        real = name if is_address(name) else os.path.realpath(name)
+        try:
+            if each.error is None and real in found:
+                problem = f"{found[real]} is written to {name} already"
+                raise ArchiveError(problem, remedy="Write it to another folder").of(each.name)
+            pairs[each] = destination_of(name, read)
+        except GraphwireError as error:
+            pairs[replace(each, error=each.error or error)] = None
+        found.setdefault(real, each.name)
+    return pairs
+
+
+def add_rewriting(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that writes files again: `--in-place` and `--output`."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--in-place", action="store_true", help="replace the files")
+    add_output(
+        where,
+        "the file to write, replaced if it exists; a folder for several; or - for standard output",
+        metavar="DST",
+    )
+
+
+def rewritten(arguments: argparse.Namespace) -> dict[Input, Destination | None]:
+    """Return the files of a command with `add_rewriting`, each with where it is written; None with `--dry-run` and no place.
+
+    Raises:
+        ArchiveError: the arguments name no place.
+    """
+    inputs = inputs_of(arguments.files)
+    if arguments.output is not None:
+        return destinations(inputs, arguments)
+    if arguments.in_place:
+        return {each: _itself(each) for each in inputs}
+    if arguments.dry_run:
+        return dict.fromkeys(inputs)
+    raise ArchiveError(
+        "nothing is overwritten unless you ask for it",
+        remedy="Pass --in-place, --output DST, or --dry-run to see what would change",
+    )
+
+
+def _itself(each: Input) -> Destination:
+    if each.name == STDIN:
+        raise ArchiveError("standard input cannot be replaced", remedy="Pass --output").of(STDIN)
+    return Destination(each.name, each.source)

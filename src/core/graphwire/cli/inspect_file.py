@@ -1,0 +1,153 @@
+"""The command `inspect`, which shows what is in files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from graphwire.cli.files import OK, Input, for_each_file, inputs_of
+from graphwire.cli.options import add_files, add_json, add_method, add_selection, open_options
+from graphwire.cli.terminal import Output, Section
+from graphwire.errors import Obstacle
+
+if TYPE_CHECKING:
+    from graphwire.analysis.stripping import Disclosure
+    from graphwire.analysis.summary import ModuleSummary
+    from graphwire.api.archive import Archive
+    from graphwire.cli.inspection import NodeText, WeightList
+
+
+def add_inspect(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = "Show the programs, weights and origin of each file. Reads no weights."
+    add_files(parser)
+    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_method(parser)
+    parser.add_argument(
+        "--parameters",
+        action="store_true",
+        help="also list the weights: name, type, shape, bytes, where each is",
+    )
+    add_selection(parser, "the weights of --parameters")
+    parser.add_argument("--modules", action="store_true", help="also list the submodules at every depth")
+    parser.add_argument("--nodes", action="store_true", help="also list every node")
+    parser.add_argument(
+        "--targets",
+        action="store_true",
+        help="also list the torch releases and schema versions that it can be written for, and the obstacles for the others",
+    )
+    parser.set_defaults(run=_inspect)
+
+
+def _inspect(arguments: argparse.Namespace, output: Output) -> int:
+    def task(each: Input) -> int:
+        return _inspect_file(each, arguments, output)
+
+    inputs = inputs_of(arguments.files)
+    codes = for_each_file(inputs, output, task, doing="Inspecting", as_json=arguments.json)
+    return max(codes, default=OK)
+
+
+class _Details(NamedTuple):
+    """What is shown of a program besides its summary."""
+
+    contains: list[Disclosure]
+    modules: list[ModuleSummary]
+    weights: WeightList
+    nodes: list[NodeText]
+    targets: dict[str, list[Obstacle]]
+
+
+def _details(archive: Archive, name: str, arguments: argparse.Namespace) -> _Details:
+    from graphwire.cli.inspection import WeightList, selected
+
+    modules, listed, nodes = [], WeightList([]), []
+    if arguments.modules:
+        from graphwire.analysis.summary import nested_modules
+
+        modules = nested_modules(archive.program_of(name), archive.payloads_of(name).weights)
+    if _lists_weights(arguments):
+        from graphwire.api.saved_weights import list_weights
+
+        whole = list_weights(archive.payloads_of(name), archive.weights.references, archive.weights.divided)
+        listed = selected(whole, arguments)
+    if arguments.nodes:
+        from graphwire.cli.inspection import node_texts
+
+        nodes = list(node_texts(archive.program_of(name).graph_module.graph))
+    targets = archive.targets(name) if arguments.targets else {}
+    return _Details(archive.disclosures(name), modules, listed, nodes, targets)
+
+
+def _lists_weights(arguments: argparse.Namespace) -> bool:
+    return arguments.parameters or arguments.sort is not None or arguments.top is not None
+
+
+def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
+
+    import graphwire
+    from graphwire.cli.inspection import inspection_sections
+
+    with graphwire.open(each.source, **open_options(arguments)) as archive:
+        name = None if arguments.method is None else archive.method(arguments.method)
+        inspection = archive.inspect(each.name)
+        if name is not None:
+            chosen = [method for method in inspection.methods if method.name == name]
+            inspection = msgspec.structs.replace(inspection, methods=chosen)
+        details = {each.name: _details(archive, each.name, arguments) for each in inspection.methods}
+        extra_files = archive.extra_files
+    if arguments.json:
+        tree = msgspec.to_builtins(inspection) | {"extra_files": list(extra_files)}
+        tree["methods"] = [
+            method | _detail_tree(details[method["name"]], arguments) for method in tree["methods"]
+        ]
+        output.json(tree, indent=None)
+        return OK
+    sections = {name: list(_detail_sections(each)) for name, each in details.items()}
+    output.sections(inspection_sections(inspection, sections, extra_files))
+    return OK
+
+
+def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, Any]:
+
+    tree: dict[str, Any] = {"contains": [each._asdict() for each in details.contains]}
+    if arguments.modules:
+        tree["modules"] = msgspec.to_builtins(details.modules)
+    if _lists_weights(arguments):
+        tree["weights"] = msgspec.to_builtins(details.weights.shown)
+        if arguments.top is not None:
+            tree["more_weights"] = details.weights.more_tree()
+    if arguments.nodes:
+        tree["nodes"] = msgspec.to_builtins(details.nodes)
+    if arguments.targets:
+        tree["targets"] = target_trees(details.targets)
+    return tree
+
+
+def _detail_sections(details: _Details) -> Iterator[Section]:
+    from graphwire.cli.inspection import module_section, node_section, target_sections
+
+    rows = [(each.what,) for each in details.contains]
+    yield Section("Also contains (graphwire strip leaves it out)", rows=rows)
+    yield module_section("All modules", details.modules)
+    yield details.weights.section()
+    yield node_section(details.nodes)
+    if details.targets:
+        yield from target_sections(details.targets)
+
+
+def target_trees(targets: Mapping[str, Sequence[Obstacle]]) -> list[dict[str, Any]]:
+    """Return targets and their obstacles as JSON has them."""
+    from graphwire.evolve.targets import target_named
+
+    return [
+        {
+            "target": name,
+            "group": target_named(name).group,
+            "obstacles": [each._asdict() for each in obstacles],
+        }
+        for name, obstacles in targets.items()
+    ]

@@ -1,0 +1,190 @@
+"""What do the commands show and make that are about plugins?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphwire.cli.files import FOUND, OK
+from graphwire.cli.options import add_json
+from graphwire.cli.terminal import Output, Section
+from graphwire.errors import GraphwireError
+
+if TYPE_CHECKING:
+    from graphwire.hooks import Tree, WireFormat
+
+# --------------------------- the command `doctor`: what to paste into a bug report, and whether this installation works
+
+
+_DEPENDENCIES = ("torch", "sympy", "msgspec", "msgpack", "cbor2", "pluggy", "zlib-ng", "fsspec", "numpy")
+_VARIABLES = ("GRAPHWIRE_PLUGINS", "GRAPHWIRE_DISABLE_PLUGINS", "NO_COLOR", "FORCE_COLOR")
+_SECONDS = 300
+
+_ROUND_TRIP = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch
+import graphwire
+x = torch.arange(6.0).reshape(2, 3)
+torch.manual_seed(0)
+program = torch.export.export(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU()), (x,))
+for name in sys.argv[1:]:
+    loaded = graphwire.loads(graphwire.dumps(program, format=name))
+    assert torch.equal(loaded.module()(x), program.module()(x)), f"{name}: the loaded program computes something else"
+"""
+"""Saves and loads a program in each wire format. A process of its own runs it, because torch may fail in any way."""
+
+
+class _Finding(NamedTuple):
+    """A check and its result."""
+
+    check: str
+    good: bool
+    result: str
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Show versions, plugins and what is off, and save and load a small program in each wire format. The exit code is 1 if"
+        " something does not work. Paste the output into a bug report."
+    )
+    add_json(parser)
+    parser.set_defaults(run=_doctor)
+
+
+def _doctor(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire.hooks import default_registry
+    from graphwire.version import __version__
+
+    facts = {
+        "graphwire": __version__,
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": platform.platform(),
+        **{name: _version(name) for name in _DEPENDENCIES},
+        **{name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    }
+    registry = default_registry()
+    findings = [
+        _Finding(f"plugin {each.name}", each.status in ("active", "blocked"), _status(each))
+        for each in registry.plugins
+    ]
+    formats = {name: _format(name, each) for name, each in sorted(registry.wire_formats.items())}
+    findings += [*formats.values(), _torch()]
+    with output.progress("Saving and loading a program"):
+        findings.append(_round_trip([name for name, each in formats.items() if each.good]))
+    healthy = all(each.good for each in findings)
+    if arguments.json:
+        output.json({"versions": facts, "checks": [each._asdict() for each in findings]}, problem=not healthy)
+        return OK if healthy else FOUND
+    rows = [(each.check, "good" if each.good else "BAD", each.result) for each in findings]
+    sections = [Section("Versions", rows=[*facts.items()]), Section("Checks", ("check", "", "result"), rows)]
+    output.sections(sections, problem=not healthy)
+    return OK if healthy else FOUND
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _status(plugin: Any) -> str:
+    return f"{plugin.status}: {plugin.reason}" if plugin.reason else plugin.status
+
+
+def _format(name: str, wire_format: WireFormat) -> _Finding:
+    """Write and read a document, which needs no torch: a format may import its library at first use."""
+    from graphwire.wire.document import read_document, write_document
+
+    check = f"format {name}"
+    tree: Tree = {"text": ["a", 1, 0.5, None, True]}
+    try:
+        good = read_document(write_document(tree, wire_format), wire_format) == tree
+    except GraphwireError as error:
+        return _Finding(check, False, str(error))
+    return _Finding(
+        check, good, "a document is the same after a round trip" if good else "it reads another document"
+    )
+
+
+def _torch() -> _Finding:
+    """Say whether the installed release of torch is a tested one."""
+    from graphwire.version import NEWEST_TORCH, OLDEST_TORCH, TESTED_TORCH
+
+    installed = _version("torch")
+    found = re.match(r"(\d+)\.(\d+)", installed, re.ASCII)
+    if found is None:
+        return _Finding("torch", True, f"{installed}; graphwire is tested on {TESTED_TORCH}")
+    tested = OLDEST_TORCH <= (int(found[1]), int(found[2])) <= NEWEST_TORCH
+    what = "is tested" if tested else f"is not tested: graphwire is tested on {TESTED_TORCH}"
+    return _Finding("torch", tested, f"{installed} {what}")
+
+
+def _round_trip(formats: list[str]) -> _Finding:
+    """Save and load a program with the installed torch; without one there is nothing to try."""
+    check = "save and load"
+    if _version("torch") == "not installed":
+        return _Finding(check, True, "not tried: torch is not installed (pip install 'graphwire[torch]')")
+    command = [sys.executable, "-c", _ROUND_TRIP, *formats]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return _Finding(check, False, f"not done after {_SECONDS} seconds")
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [f"the process ended with {done.returncode}"]
+        return _Finding(check, False, last[0])
+    return _Finding(check, True, f"the loaded program computes the same: {', '.join(formats)}")
+
+
+# ------------------------------------------------------------- the command `plugins`, which lists the installed plugins
+
+
+def add_plugins(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = "List the installed plugins, what they provide, and why inactive ones are inactive."
+    add_json(parser)
+    parser.set_defaults(run=_plugins)
+
+
+def _plugins(arguments: argparse.Namespace, output: Output) -> int:
+    import graphwire
+    from graphwire.cli.inspection import plugin_sections
+
+    found = graphwire.plugins()
+    if arguments.json:
+        output.json([_plugin_tree(plugin) for plugin in found])
+    elif not found:
+        output.line("no plugins are installed")
+    else:
+        output.sections(plugin_sections(found))
+    return 0
+
+
+def _plugin_tree(plugin: Any) -> dict[str, Any]:
+    fields = (
+        "name",
+        "distribution",
+        "version",
+        "api_version",
+        "hooks",
+        "names",
+        "load_seconds",
+        "status",
+        "reason",
+    )
+    tree = {field: getattr(plugin, field) for field in fields}
+    return tree | {
+        "hooks": list(plugin.hooks),
+        "names": {kind: list(of) for kind, of in plugin.names.items()},
+        "refused": [each._asdict() for each in plugin.refused],
+    }

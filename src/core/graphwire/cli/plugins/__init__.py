@@ -1,1 +1,0 @@
-"""What do the commands show and make that are about plugins?"""

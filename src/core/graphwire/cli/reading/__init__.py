@@ -1,1 +1,0 @@
-"""What do the commands print that read files and write none?"""

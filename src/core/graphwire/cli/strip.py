@@ -1,0 +1,82 @@
+"""The command `strip`, which writes files without what programs do not need to run."""
+
+from __future__ import annotations
+
+import argparse
+
+from graphwire.api.archive import open
+from graphwire.api.files import convert
+from graphwire.cli.files import (
+    OK,
+    STDIN,
+    Destination,
+    Input,
+    add_dry_run,
+    add_rewriting,
+    for_each_file,
+    rewritten,
+)
+from graphwire.cli.options import add_files, add_json, open_options
+from graphwire.cli.terminal import Output, size_text
+
+
+def add_strip(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from graphwire.analysis.stripping import STRIPPABLE
+
+    parser.description = (
+        "Write files without stack traces (source paths and lines), provenance, example inputs (they may be somebody's data) and"
+        " extra files. Programs compute the same, and their content hashes stay. A file that has nothing of it is left as it is."
+    )
+    add_files(parser)
+    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_rewriting(parser)
+    parser.add_argument(
+        "--only",
+        metavar="KIND",
+        choices=STRIPPABLE,
+        action="append",
+        help=f"leave out only this kind, one of {', '.join(STRIPPABLE)}; may be repeated",
+    )
+    add_dry_run(parser)
+    parser.set_defaults(run=_strip)
+
+
+def _strip(arguments: argparse.Namespace, output: Output) -> int:
+    places = rewritten(arguments)
+
+    def task(each: Input) -> int:
+        place = None if arguments.dry_run else places[each]
+        return _strip_file(each, place, arguments, output)
+
+    codes = for_each_file([*places], output, task, doing="Writing", as_json=arguments.json)
+    return max(codes, default=OK)
+
+
+def _strip_file(each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output) -> int:
+    source = each.source.read() if each.name == STDIN else each.source  # type: ignore[union-attr] # a stream
+    options = open_options(arguments)
+    with open(source, **options) as archive:
+        found = [
+            disclosure
+            for name in archive.methods
+            for disclosure in archive.disclosures(name)
+            if arguments.only is None or disclosure.kind in arguments.only
+        ]
+    say = output.remark if place is not None and place.name == STDIN else output.line
+    if not found and arguments.in_place:
+        place = None
+    if place is not None:
+        place.make_folder()
+        convert(source, place.file, strip=arguments.only or True, **options)
+    if arguments.json and (place is None or place.name != STDIN):  # else standard output has the file
+        written = {"output": place and place.name, "size": place.nbytes if place and place.is_path else None}
+        contains = [disclosure._asdict() for disclosure in found]
+        output.json({"file": each.name, **written, "contains": contains}, indent=None)
+        return OK
+    say(f"{each.name}: {'' if found else 'nothing to do'}".rstrip(": "))
+    for line in dict.fromkeys(disclosure.what for disclosure in found):
+        say(f"  without {line}" if place is not None else f"  has {line}")
+    if place is not None and place.is_path:
+        say(f"{place.name}: {size_text(place.nbytes)}")
+    return OK

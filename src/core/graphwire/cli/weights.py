@@ -1,0 +1,62 @@
+"""The command `weights`, which lists the weights of a program, or writes them to a file."""
+
+from __future__ import annotations
+
+import argparse
+
+from graphwire.cli.files import STDIN, ReadFiles, add_dry_run, add_output, destination_of, input_named
+from graphwire.cli.options import (
+    add_json,
+    add_limits,
+    add_method,
+    add_selection,
+    add_weight_source,
+    open_options,
+)
+from graphwire.cli.terminal import Output
+from graphwire.errors import ArchiveError
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+
+    parser.description = (
+        "List the weights of a program: name, element type, shape, size, and where the elements are."
+    )
+    parser.add_argument("file", metavar="FILE", help="the file to read, or its URL")
+    add_limits(parser)
+    add_json(parser)
+    add_method(parser)
+    add_selection(parser)
+    add_output(parser, "write the weights to this new file, such as model.safetensors")
+    add_dry_run(parser)
+    add_weight_source(parser)
+    parser.set_defaults(run=_weights)
+
+
+def _weights(arguments: argparse.Namespace, output: Output) -> int:
+    import msgspec
+
+    import graphwire
+    from graphwire.cli.inspection import selected
+
+    options = open_options(arguments)
+    new = None
+    if arguments.output is not None:
+        place = destination_of(arguments.output, ReadFiles([input_named(arguments.file)], arguments))
+        if place.name == STDIN:
+            raise ArchiveError(
+                "weights cannot go to standard output", remedy="Name a file such as model.safetensors"
+            )
+        new = None if arguments.dry_run else place.file
+    with output.progress("Writing" if new is not None else "Reading"):
+        found = graphwire.weights(arguments.file, method=arguments.method, export=new, **options)
+    listed = selected(found, arguments)
+    if arguments.json:
+        tree = msgspec.to_builtins(listed.shown)
+        output.json(tree if arguments.top is None else {"weights": tree, "more": listed.more_tree()})
+        return 0
+    output.sections([listed.section()])
+    if not found:
+        output.line(f"{arguments.file}: no weights")
+    return 0

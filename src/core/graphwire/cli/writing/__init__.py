@@ -1,1 +1,0 @@
-"""What do the commands read and write that write files?"""

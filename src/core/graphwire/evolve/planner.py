@@ -1,0 +1,408 @@
+"""How is a program converted to the opset versions that are installed or requested?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from graphwire.errors import OpsetError, Problem, escaped
+from graphwire.evolve.plain_values import requirements_after
+from graphwire.hooks import (
+    OpsetStep,
+    OpsetUpgrader,
+    Registry,
+    is_older,
+    remedy_for_name,
+    remedy_for_requirements,
+    remedy_for_unavailable_name,
+    step_name,
+)
+from graphwire.schema import PluginRequirement, Program
+
+if TYPE_CHECKING:
+    from graphwire.evolve.node_editor import TouchedNode
+
+# ------------------------------------------------------------------- describes changes of operators: one row per change
+# `operators` has the rows of torch's releases that introduced a version of the schema, `release_forms` those of later releases,
+# and an opset upgrader those of its namespace. The functions of a row edit one node. They receive a `form_editor.FormEditor`
+# between two versions of the schema, and an `editor.NodeEditor` on records of the current one. Methods that both editors have
+# share their names.
+
+
+EditNode: TypeAlias = Callable[[Any], None]
+"""Edits one node."""
+
+
+class Change(NamedTuple):
+    """One change of one operator."""
+
+    since: str | int
+    """What first has the newer form: a release of torch (`2.14`), or a version of the operator's opset."""
+    target: str
+    """The serialized name of the operator in the older form."""
+    up: EditNode | None = None
+    """Converts a node to the newer form; None where the older one stays."""
+    down: EditNode | None = None
+    """Converts a node to the older form, or refuses it; None where the newer one stays."""
+    becomes: str = ""
+    """The serialized name in the newer form, if it differs."""
+    older: str = ""
+    """A parameter of `target` that only the older form has, where nothing else in a document distinguishes the forms."""
+    newer: str = ""
+    """A parameter of `newer_target` that only the newer form has, likewise."""
+
+    @property
+    def newer_target(self) -> str:
+        """The serialized name in the newer form."""
+        return self.becomes or self.target
+
+
+def renamed_operator(since: str | int, target: str, becomes: str) -> Change:
+    """Return the change of an operator's name."""
+    return Change(
+        since, target, lambda edit: edit.retarget(becomes), lambda edit: edit.retarget(target), becomes
+    )
+
+
+def renamed_parameter(since: str | int, target: str, older: str, newer: str) -> Change:
+    """Return the change of a parameter's name."""
+    return Change(
+        since,
+        target,
+        lambda edit: edit.rename(older, newer),
+        lambda edit: edit.rename(newer, older),
+        older=older,
+        newer=newer,
+    )
+
+
+def opset_steps(namespace: str, newest: int, changes: Iterable[Change]) -> tuple[OpsetStep, ...]:
+    """Return the steps of a namespace from version 1 to `newest` and back, each with its changes."""
+    ways: dict[tuple[int, int], dict[str, EditNode]] = {}
+    for older in range(1, newest):
+        ways |= {(older, older + 1): {}, (older + 1, older): {}}
+    for row in changes:
+        newer = int(row.since)
+        if row.up is not None:
+            ways[newer - 1, newer][row.target] = row.up
+        if row.down is not None:
+            ways[newer, newer - 1][row.newer_target] = row.down
+    return tuple(OpsetStep(namespace, *way, operators) for way, operators in ways.items())
+
+
+# ------------------ plans opset upgrades: the chain of steps from the opset versions of a program to the requested ones
+# A program records the version of each operator namespace that it uses. `plan` compares them with the requested versions, by
+# default the installed ones. For each namespace that differs it finds the chain of upgraders (or downgraders), and runs it on
+# the records to list the nodes that each step touches and the problems. `apply` returns the resulting program. An upgrader
+# writes operators of other namespaces in their installed versions, so ATen's steps come first on the way up and last on the way
+# down.
+
+
+UnknownOps: TypeAlias = Literal["error", "opaque"]
+"""The treatment of operators that are not installed in the required version: an error, or calls that are kept for inspection and
+cannot be run."""
+
+_FIRST = "aten"
+"""The namespace whose operators upgraders of other namespaces write."""
+
+
+class PlannedStep(msgspec.Struct, frozen=True):
+    """One step of one namespace and its effect on the program."""
+
+    namespace: str
+    from_version: int
+    to_version: int
+    nodes: tuple[TouchedNode, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """The nodes that the step refuses, each with its reason."""
+    upgrades: Mapping[str, EditNode] = {}
+    """The functions that rewrite nodes, by the operator's serialized name."""
+
+    def __repr__(self) -> str:
+        return f"<PlannedStep: {self}, nodes: {len(self.nodes)}>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace} {self.from_version} -> {self.to_version}"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The steps that convert a program to other opsets. Printable, and plain data except for the steps' functions."""
+
+    steps: tuple[PlannedStep, ...] = ()
+    """The steps in the order in which they are applied, each with the nodes that it touches."""
+    opset_version: Mapping[str, int] = {}
+    """The program's versions after all steps."""
+    opaque: tuple[str, ...] = ()
+    """Namespaces whose operators are not available in this version and are kept for inspection."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The refusals of all steps."""
+        return tuple(problem for step in self.steps for problem in step.problems)
+
+    def lines(self) -> list[str]:
+        """Return the plan as text lines: one for each step, and one for each node that it touches."""
+        lines = []
+        for step in self.steps:
+            count = len(step.nodes)
+            lines.append(f"{step}: {count} node{'s' if count != 1 else ''}")
+            lines += [f"  {node.place} {node.name}: {node.target}" for node in step.nodes]
+            lines += [f"  {problem}" for problem in step.problems]
+        lines += [f"{namespace}: kept as it is, for inspection" for namespace in self.opaque]
+        return lines or ["nothing to do"]
+
+    def __repr__(self) -> str:
+        return f"<Plan: {', '.join(map(str, self.steps))[:400] or 'nothing to do'}>"
+
+    def __str__(self) -> str:
+        return "\n".join(map(escaped, self.lines()))
+
+    def to_tree(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
+        return {
+            "opset_version": dict(self.opset_version),
+            "opaque": list(self.opaque),
+            "steps": [
+                {
+                    "namespace": step.namespace,
+                    "from_version": step.from_version,
+                    "to_version": step.to_version,
+                    "nodes": [node._asdict() for node in step.nodes],
+                    "problems": [problem._asdict() for problem in step.problems],
+                }
+                for step in self.steps
+            ],
+        }
+
+
+# ----------------------------------------------------------------------------------------------------------- plan
+
+
+class _Gap(msgspec.Struct, frozen=True):
+    """A namespace that cannot be converted to the requested version."""
+
+    namespace: str
+    kind: str
+    message: str
+    step: str = ""
+    """The missing step, as plugins list it; empty where the namespace is unknown."""
+
+
+def plan(
+    program: Program,
+    installed: Mapping[str, int],
+    upgraders: Iterable[OpsetUpgrader],
+    *,
+    unknown: UnknownOps = "error",
+    remedy_of: Callable[[_Gap], str] = lambda gap: "",
+) -> Plan:
+    """Plan the steps from a program's opset versions to others.
+
+    Equal versions need no step. From an older one upgraders lead up; from a newer one downgraders lead down, if there is one
+    for each step. A version 0 on either side means that the namespace has no versions.
+
+    Args:
+        program: a valid program.
+        installed: the requested versions, by namespace.
+        upgraders: the available steps, in any order; several may share one step, each with operators of its own.
+        unknown: the treatment of a namespace that is not in `installed`, or cannot be converted.
+        remedy_of: returns the remedy for a namespace that cannot be converted.
+
+    Returns:
+        The plan, with the refusals of single nodes.
+
+    Raises:
+        OpsetError: steps are missing, or namespaces are unknown; one error lists all such problems.
+    """
+    known = _steps(upgraders)
+    chains: list[PlannedStep] = []
+    gaps: list[_Gap] = []
+    reached = dict(program.opset_version)
+    for namespace, has in program.opset_version.items():
+        wants = installed.get(namespace)
+        if wants is None:
+            message = f"no installed plugin provides operators of the namespace {namespace!r}, which the program uses"
+            gaps.append(_Gap(namespace, "unknown-namespace", message))
+        elif has and wants and has != wants:
+            chain, gap = _chain(known, namespace, has, wants)
+            if gap is None:
+                chains += chain
+                reached[namespace] = wants
+            else:
+                gaps.append(gap)
+    opaque = tuple(gap.namespace for gap in gaps)
+    if gaps and unknown == "error":
+        raise OpsetError(
+            f"the program's operators of {', '.join(opaque)} have a version that cannot be converted to the requested one",
+            problems=[Problem(f"opset_version[{gap.namespace!r}]", gap.kind, gap.message) for gap in gaps],
+            remedy=". ".join(dict.fromkeys(filter(None, map(remedy_of, gaps)))),
+        )
+    chains.sort(key=_order)
+    return Plan(tuple(_tried(program, chains)), reached, opaque)
+
+
+def plan_for(
+    program: Program,
+    registry: Registry,
+    *,
+    wanted: Mapping[str, int] | None = None,
+    unknown: UnknownOps = "error",
+) -> Plan:
+    """Plan the steps that convert a program to the opset versions of the installed operators.
+
+    Args:
+        wanted: versions to convert namespaces to instead; namespaces that it does not list stay unchanged.
+
+    Raises:
+        OpsetError: a step is missing, or a namespace is unknown.
+    """
+    target = registry.opset_versions
+    if wanted is not None:
+        _check_versions(wanted)
+        if strange := sorted(set(wanted) - set(target) - set(program.opset_version)):
+            raise OpsetError(
+                f"no installed plugin provides operators of the namespace {', '.join(strange)}",
+                remedy=f"The installed namespaces are {', '.join(name for name, version in target.items() if version)}",
+            )
+        if wrong := [f"{name}={version}" for name, version in wanted.items() if version < 1]:
+            raise OpsetError(f"versions are counted from 1, but {', '.join(wrong)} was requested")
+        target = {**program.opset_version, **wanted}
+    return plan(
+        program, target, registry.opset_steps, unknown=unknown, remedy_of=partial(_remedy, program, registry)
+    )
+
+
+def _check_versions(wanted: Any) -> None:
+    if not isinstance(wanted, Mapping) or any(type(version) is not int for version in wanted.values()):
+        raise OpsetError(
+            f"opset_version={wanted!r:.80} is not a mapping of namespaces to versions",
+            remedy='Such as opset_version={"aten": 9}',
+        )
+
+
+def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dict[str, EditNode]]:
+    """Return the functions of each step, by namespace and versions."""
+    steps: dict[tuple[str, int, int], dict[str, EditNode]] = {}
+    for upgrader in upgraders:
+        key = (upgrader.namespace, upgrader.from_version, upgrader.to_version)
+        if abs(upgrader.to_version - upgrader.from_version) != 1:
+            raise OpsetError(
+                f"an upgrader of {upgrader.namespace} goes from {upgrader.from_version} to {upgrader.to_version}",
+                remedy="An upgrader is one step: between versions one apart",
+            )
+        steps.setdefault(key, {}).update(upgrader.operators)
+    return steps
+
+
+def _chain(
+    known: Mapping[tuple[str, int, int], Mapping[str, EditNode]], namespace: str, has: int, wants: int
+) -> tuple[list[PlannedStep], _Gap | None]:
+    """Return the steps between two versions, or the first that is missing."""
+    direction = 1 if wants > has else -1
+    chain = []
+    for version in range(has, wants, direction):
+        upgrades = known.get((namespace, version, version + direction))
+        if upgrades is None:
+            kind = "upgrader" if direction > 0 else "downgrader"
+            ways = f"from version {has} to {wants} of {namespace}"
+            message = f"there is no {kind} from {version} to {version + direction}, which the conversion {ways} needs"
+            missing = step_name(namespace, version, version + direction)
+            return [], _Gap(namespace, "missing-step", message, missing)
+        chain.append(PlannedStep(namespace, version, version + direction, upgrades=upgrades))
+    return chain, None
+
+
+def _order(step: PlannedStep) -> tuple[bool, bool, str]:
+    up = step.to_version > step.from_version
+    return not up, (step.namespace != _FIRST) is up, step.namespace
+
+
+def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
+    """Return the remedy where the operators of a namespace cannot be converted to the requested version."""
+    namespace = gap.namespace
+    has, wants = program.opset_version[namespace], registry.opset_versions.get(namespace)
+    if gap.step and (fault := registry.fault_of("opset_upgrader", gap.step)):
+        return remedy_for_unavailable_name(fault)
+    if namespace == _FIRST:
+        return _remedy_of_torch(program, registry, wants)
+    if wants is not None and has < wants:
+        owners = {
+            registry.owner_of_handler(each) for each in registry.op_handlers if each.namespace == namespace
+        }
+        return f"Ask the maintainers of {', '.join(sorted(map(str, owners)))} for the step"
+    for requirement in program.plugins:
+        found = (each.partition(":") for each in requirement.provides)
+        names = [name for kind, _, name in found if kind == "op_handler"]
+        if any(_namespace_of(name, registry) == namespace for name in names):
+            needs = [("op_handler", name) for name in names if registry.op_handler(name) is None]
+            return remedy_for_requirements([(requirement, needs)], registry)
+    if wants is None:
+        fault = registry.fault_of("op_handler", f"torch.ops.{namespace}.")
+        return "" if fault is None else remedy_for_unavailable_name(fault)
+    return "The file has a newer version than the installed plugin: update the plugin"
+
+
+def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) -> str:
+    if wants is None:
+        return remedy_for_name(registry, "op_handler", "torch.ops.aten.", "")
+    written = program.torch_version.partition("+")[0]
+    from importlib import metadata  # here: it takes long to import
+
+    try:
+        installed = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        installed = ""
+    if PluginRequirement("torch", written, []).has_version and (
+        not installed or is_older(installed, written)
+    ):
+        return f"Install a newer torch: the file was written with {written}"
+    return "Install a newer graphwire, which may support the versions between"
+
+
+def _namespace_of(name: str, registry: Registry) -> str:
+    """Return the namespace of an operator that a plugin provided: its handler's, else that in torch's form of names."""
+    handler = registry.op_handler(name)
+    if handler is not None and handler.namespace != _FIRST:
+        return handler.namespace
+    parts = name.split(".")
+    return parts[2] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else ""
+
+
+# ---------------------------------------------------------------------------------------------------------- apply
+
+
+def apply(program: Program, plan: Plan) -> Program:
+    """Apply a plan to a program; return the very same one where there is nothing to do.
+
+    Raises:
+        OpsetError: upgraders refuse nodes or fail; one error lists all such problems.
+    """
+    if plan.problems:
+        count = len(plan.problems)
+        raise OpsetError(
+            f"{count} node{'s' if count != 1 else ''} cannot be written in the requested opset",
+            problems=plan.problems,
+        )
+    changed = program
+    from graphwire.evolve.node_editor import rewrite_program
+
+    for step in plan.steps:
+        changed = rewrite_program(changed, step.upgrades).program
+    if not plan.steps:
+        return program
+    return replace(
+        changed, opset_version=dict(plan.opset_version), requires=requirements_after(program, changed)
+    )
+
+
+def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedStep]:
+    """Return each step with the nodes that it touches, found by running it."""
+    for step in steps:
+        from graphwire.evolve.node_editor import rewrite_program
+
+        program, nodes, problems = rewrite_program(program, step.upgrades)
+        yield replace(step, nodes=nodes, problems=problems)

@@ -1,0 +1,179 @@
+"""How are files at URLs read by ranges, and written whole?"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from graphwire.errors import RemoteError, exception_text
+
+if TYPE_CHECKING:
+    pass
+
+# ------------------------------------------------------------ tells URLs from paths, and opens the file systems of URLs
+# fsspec is imported when a URL is given, and not before. A URL comes from the caller, never from the content of a file.
+
+
+_URL = r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://"
+"""`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
+_USER = r"(?<=://)[^/@\s]*@"
+_INSTALL = "Run: pip install 'graphwire[remote]'"
+
+
+class UniversalPath(Protocol):
+    """A path of universal_pathlib, or anything else with these attributes; `str` of it is a URL or a path."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of its file system."""
+        ...
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """The options of its file system."""
+        ...
+
+
+class RemoteFile(NamedTuple):
+    """A file at a URL, in an open file system of fsspec."""
+
+    fs: Any
+    """The `fsspec.AbstractFileSystem`."""
+    path: str
+    """The path of the file in it."""
+    url: str
+    """The URL in messages: without credentials."""
+
+    @property
+    def name(self) -> str:
+        """The last name of the path, without a query."""
+        return self.path.partition("?")[0].rpartition("/")[2]
+
+    def ask(self, what: str, method: str, *args: Any, **options: Any) -> Any:
+        """Return what a method of the file system returns, called again after failures that may pass.
+
+        Args:
+            what: what the call does, for errors, as in "list the folder".
+            method: the name of the method.
+
+        Raises:
+            OSError: the file does not exist, or access is denied.
+            RemoteError: everything else that a client raises.
+        """
+        from graphwire.wire.limits import DEFAULT_ATTEMPTS
+
+        return DEFAULT_ATTEMPTS.run(self.url, what, lambda: getattr(self.fs, method)(*args, **options))
+
+    def beside(self, location: str) -> RemoteFile:
+        """Return a file below the folder of this one.
+
+        Args:
+            location: plain names with `/` between them, already checked.
+        """
+        from urllib.parse import quote
+
+        path, url = (each.partition("?")[0].rpartition("/")[0] for each in (self.path, self.url))
+        # Only in the URLs of HTTP do escapes, `?` and `#` have a meaning.
+        quoted = quote(location) if is_http(self.fs) else location
+        return RemoteFile(
+            self.fs, f"{path}/{quoted}" if path or self.path.startswith("/") else quoted, f"{url}/{location}"
+        )
+
+    def as_folder(self) -> RemoteFile:
+        """Return the folder of this name: a file without a name in it."""
+        return self._replace(path=f"{self.path.rstrip('/')}/", url=f"{self.url.rstrip('/')}/")
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def is_http(fs: Any) -> bool:
+    """Return whether a file system reads from HTTP servers."""
+    return "http" in protocols_of(fs)
+
+
+def protocols_of(fs: Any) -> tuple[str, ...]:
+    """Return the names of a file system's protocol."""
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def shown_url(url: str) -> str:
+    """Return a URL for messages: without a user's name and password, and without its query, which may be a signature."""
+    shown, mark, _ = re.sub(_USER, "", url).partition("?")
+    return f"{shown}?…" if mark else shown
+
+
+def url_of(file: object) -> str | None:
+    """Return the URL that a value names; None if it names something on this machine.
+
+    Args:
+        file: a URL as text; a path of universal_pathlib; or anything else.
+    """
+    if isinstance(file, str):
+        text = file
+    elif isinstance(file, PurePath):  # It has one slash where a URL has two.
+        return None
+    elif isinstance(file, os.PathLike):
+        path = os.fspath(file)
+        text = path if isinstance(path, str) else ""
+    elif hasattr(file, "protocol") and hasattr(file, "storage_options"):
+        text = str(file)
+    else:
+        return None
+    return text if re.match(_URL, text) else None
+
+
+def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
+    """Return a `RemoteFile` if a value names a file at a URL, otherwise the value. Nothing is read.
+
+    A URL `file://` becomes a path, so that the file is mapped as any other.
+
+    Args:
+        options: the options of the file system, as fsspec takes them; or a mapping of options for each protocol. A path of
+            universal_pathlib brings its own.
+
+    Raises:
+        RemoteError: no installed file system knows the URL, or it refuses the options.
+    """
+    url = None if isinstance(file, RemoteFile) else url_of(file)
+    if url is None:
+        return file
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise RemoteError("fsspec is not installed", remedy=_INSTALL).of(shown_url(url)) from error
+    own = dict(getattr(file, "storage_options", None) or {})
+    try:
+        fs, path = url_to_fs(url, **{**_options_for(url, options or {}), **own})
+    except ImportError as error:
+        remedy = f"{_INSTALL}, and the package that fsspec names"
+        raise RemoteError(f"the URL needs a package: {error}", remedy=remedy).of(shown_url(url)) from error
+    except ValueError as error:
+        raise RemoteError(f"no file system for the URL: {error}", remedy=_INSTALL).of(
+            shown_url(url)
+        ) from error
+    except MemoryError:
+        raise
+    except (
+        Exception
+    ) as error:  # Clients have their own classes, such as for a profile or credentials that are not there.
+        raise RemoteError(
+            f"the file system cannot be opened: {exception_text(error)}",
+            remedy="Look at storage_options=: they are those of fsspec's file system",
+        ).of(shown_url(url)) from error
+    return path if "file" in protocols_of(fs) else RemoteFile(fs, path, shown_url(url))
+
+
+def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options for a URL: those of other protocols are left out."""
+    from fsspec.registry import known_implementations
+
+    used = {part.partition("://")[0] for part in url.split("::")}
+    return {
+        key: value
+        for key, value in options.items()
+        if key in used or key not in known_implementations or not isinstance(value, Mapping)
+    }

@@ -1,0 +1,495 @@
+"""A remote file as a `Source`: what is expected to be read is fetched ahead in large pieces, by several threads."""
+
+from __future__ import annotations
+
+import bisect
+import io
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from graphwire.errors import ArchiveError, RemoteError
+from graphwire.process import InterruptSafe
+from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts, ShortAnswerError
+from graphwire.wire.memory import allocate
+from graphwire.wire.remote import RemoteFile, is_http, protocols_of
+
+# ----------------------------------------------------------------------------------------- reads ranges of remote files
+# from HTTP servers, whose answers are checked, and from any other file system of fsspec.
+
+
+_CONTENT_RANGE = r"bytes (\d+)-(\d+)/(\d+)\Z"
+_CHUNK_BYTES = 1 << 16
+_REMEDY = "Fetch the file first, or read it through a cache: simplecache::URL"
+
+
+class Ranges(Protocol):
+    """A remote file whose ranges can be read by several threads at once."""
+
+    def tail(self, count: int) -> tuple[int, bytes]:
+        """Return the size of the file, and its last `count` bytes; all of them if there are fewer."""
+        ...
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return exactly the bytes of a range that is not empty."""
+        ...
+
+
+def ranges_of(file: RemoteFile, attempts: Attempts) -> Ranges:
+    """Return the reader of ranges for a file."""
+    return (_HttpRanges if is_http(file.fs) else _FileSystemRanges)(file, attempts)
+
+
+class _FileSystemRanges:
+    """The ranges of a file in any file system."""
+
+    def __init__(self, file: RemoteFile, attempts: Attempts) -> None:
+        self._file = file
+        self._attempts = attempts
+
+    def tail(self, count: int) -> tuple[int, bytes]:
+        _, path, url = self._file
+        info = self._attempts.run(url, "find the file", lambda: self._call("info", 0, path))
+        if info.get("type") == "directory":
+            raise IsADirectoryError(21, "this is a folder, not an archive; name the file inside it", url)
+        size = info.get("size")
+        if not isinstance(size, int):
+            raise RemoteError("its file system does not state its size", remedy=_REMEDY).of(url)
+        return size, self.read(max(0, size - count), size) if size else b""
+
+    def read(self, start: int, end: int) -> bytes:
+        return self._attempts.run(
+            self._file.url, f"read bytes {start:,} to {end - 1:,}", lambda: self._read(start, end)
+        )
+
+    def _read(self, start: int, end: int) -> bytes:
+        data = self._call("cat_file", end - start, self._file.path, start=start, end=end)
+        if len(data) != end - start:
+            raise ShortAnswerError(f"{len(data):,} bytes instead of {end - start:,}")
+        return bytes(data)
+
+    def _call(self, method: str, nbytes: int, *args: Any, **options: Any) -> Any:
+        """Call a method of the file system; of an asynchronous one, for a limited time."""
+        fs = self._file.fs
+        if not fs.async_impl:
+            return getattr(fs, method)(*args, **options)
+        from fsspec.asyn import sync
+
+        limit = self._attempts.limit(nbytes)
+        return sync(fs.loop, getattr(fs, f"_{method}"), *args, timeout=limit, **options)
+
+
+class _Answer(NamedTuple):
+    """What an HTTP server answers to the request for a range."""
+
+    start: int
+    size: int
+    """The size of the whole file."""
+    data: bytes
+    tag: str
+    """What changes with the content: the header `ETag`; empty if there is none."""
+
+
+class _NoRangeError(RemoteError):
+    """A server does not send the requested part of a file."""
+
+    def __init__(self, url: str, size: int) -> None:
+        super().__init__("the server does not send parts of files", remedy=_REMEDY)
+        self.of(url)
+        self.size = size
+        """The size of the whole file; 0 if the server does not state it."""
+
+
+class _HttpRanges:
+    """The ranges of a file on an HTTP server.
+
+    A server may ignore that a range was requested, and send the whole file, or another range than it states. So the answer is
+    read only as far as it should go, and compared with the request. No `HEAD` is sent: the first range states the size, and
+    signed URLs allow no other method.
+    """
+
+    def __init__(self, file: RemoteFile, attempts: Attempts) -> None:
+        self._file = file
+        self._attempts = attempts
+        self._size = -1
+        self._tag = ""
+
+    def tail(self, count: int) -> tuple[int, bytes]:
+        try:
+            answer = self._end(f"-{count}", count)
+        except _NoRangeError as error:
+            if not error.size:
+                raise
+            start = max(0, error.size - count)  # Some servers know ranges from the start only.
+            answer = self._end(f"{start}-{error.size - 1}", error.size - start)
+        self._size, self._tag = answer.size, answer.tag
+        if answer.start + len(answer.data) != answer.size or len(answer.data) < min(count, answer.size):
+            raise self._lies(f"to the request for the last {count:,} bytes it sends others")
+        return answer.size, answer.data
+
+    def _end(self, wanted: str, count: int) -> _Answer:
+        return self._attempts.run(self._file.url, "read the end", lambda: self._request(wanted, count))
+
+    def read(self, start: int, end: int) -> bytes:
+        what = f"read bytes {start:,} to {end - 1:,}"
+        return self._attempts.run(self._file.url, what, lambda: self._read(start, end))
+
+    def _read(self, start: int, end: int) -> bytes:
+        answer = self._request(f"{start}-{end - 1}", end - start)
+        if answer.size != self._size or answer.tag != self._tag:
+            raise RemoteError("the file changed while it was read", remedy="Read it again").of(self._file.url)
+        if answer.start != start:
+            raise self._lies(f"to the request for bytes {start:,} to {end - 1:,} it sends others")
+        if len(answer.data) != end - start:
+            raise ShortAnswerError(f"{len(answer.data):,} bytes instead of {end - start:,}")
+        return answer.data
+
+    def _request(self, wanted: str, count: int) -> _Answer:
+        from fsspec.asyn import sync
+
+        return sync(self._file.fs.loop, self._ask, wanted, count, timeout=self._attempts.limit(count))  # type: ignore[no-any-return]
+
+    async def _ask(self, wanted: str, count: int) -> _Answer:
+        fs = self._file.fs
+        options = dict(fs.kwargs)
+        headers = {**options.pop("headers", {}), "Range": f"bytes={wanted}", "Accept-Encoding": "identity"}
+        session = await fs.set_session()
+        async with session.get(fs.encode_url(self._file.path), headers=headers, **options) as response:
+            if response.status == 416:
+                size = response.headers.get("Content-Range", "").removeprefix("bytes */")
+                if size == "0":
+                    return _Answer(0, 0, b"", "")
+                raise _NoRangeError(self._file.url, int(size) if size.isdecimal() else 0)
+            response.raise_for_status()
+            start, size = self._range_of(response.status, response.headers, count)
+            data = bytearray()
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                data += chunk
+                if len(data) > count:
+                    raise self._lies(f"it sends more than the {count:,} bytes that were requested")
+            if response.status == 200 and len(data) != size:
+                raise ShortAnswerError(f"{len(data):,} bytes instead of {size:,}")
+            return _Answer(start, size, bytes(data), response.headers.get("ETag", ""))
+
+    def _range_of(self, status: int, headers: Mapping[str, str], count: int) -> tuple[int, int]:
+        """Return the offset of an answer's first byte, and the size of the file."""
+        if headers.get("Content-Encoding", "identity") != "identity":
+            raise self._lies("it compresses its answer")
+        if status == 206:
+            stated = re.match(_CONTENT_RANGE, headers.get("Content-Range", ""))
+            if stated is None:
+                raise self._lies("it sends a part of the file, and does not state which")
+            first, last, size = map(int, stated.groups())
+            if not first <= last < size:
+                raise self._lies(f"it states a range that does not exist ({stated[0]})")
+            return first, size
+        length = headers.get("Content-Length", "")
+        if length.isdecimal() and int(length) <= count:
+            return 0, int(length)  # the whole file, which is small
+        raise _NoRangeError(self._file.url, int(length) if length.isdecimal() else 0)
+
+    def _lies(self, problem: str) -> RemoteError:
+        error = RemoteError(f"the server cannot be trusted: {problem}", remedy=_REMEDY)
+        error.of(self._file.url)
+        return error
+
+
+TAIL_BYTES = 1 << 17
+"""In bytes. The end of a file is read first: it has the directory of an archive, unless that has more than some 1,500 records."""
+WINDOW_BYTES = 1 << 16
+"""In bytes. The least that is fetched where nothing is expected."""
+GAP_BYTES = 1 << 16
+"""In bytes. Expected ranges with smaller gaps between them are fetched together."""
+PIECE_BYTES = 4 << 20
+"""In bytes. The most that is fetched at once."""
+TOGETHER_BYTES = 32 << 20
+"""In bytes. The same, where the caller wants few requests."""
+THREADS = 8
+AHEAD = 8
+"""How many pieces are fetched ahead."""
+HELD_BYTES = 16 << 20
+"""In bytes. Pieces that were read are kept up to this size. With those fetched ahead, a source holds 48 MiB, and its threads what
+they receive."""
+
+
+class _Piece:
+    """A range of the file, which is fetched as a whole."""
+
+    __slots__ = ("end", "future", "start")
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start = start
+        self.end = end
+        self.future: Future[bytes] | None = None
+
+
+_START = attrgetter("start")
+_CLOSED = "the archive is closed"
+
+
+class RemoteSource:
+    """A file at a URL. `map` copies.
+
+    Ranges that `expect` announces become pieces, fetched in the order of the file while earlier ones are read. Any other range
+    is fetched when it is read.
+
+    Args:
+        ranges: reads the file.
+    """
+
+    is_remote = True
+
+    def __init__(self, ranges: Ranges) -> None:
+        self._ranges = ranges
+        self.closed = False
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(THREADS, "graphwire-remote")
+        self._pieces: list[_Piece] = []
+        """Without overlaps, in the order of the file."""
+        self._fetched: deque[_Piece] = deque()
+        """The pieces that are or were fetched, the oldest first."""
+        self._held = 0
+        """Their size in bytes."""
+        self.size, tail = ranges.tail(TAIL_BYTES)
+        if tail:
+            piece = _Piece(self.size - len(tail), self.size)
+            piece.future = Future()
+            piece.future.set_result(tail)
+            self._pieces.append(piece)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        piece = self._piece_with(offset, size) if size else None
+        if piece is not None and offset + size <= piece.end:
+            data = self._data_of(piece)
+            return data[offset - piece.start : offset - piece.start + size]
+        memory = bytearray(size)
+        self.read_into(offset, memoryview(memory))
+        return bytes(memory)
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        while memory.nbytes:
+            piece = self._piece_with(offset, memory.nbytes)
+            data = self._data_of(piece)
+            count = min(piece.end - offset, memory.nbytes)
+            memory[:count] = memoryview(data)[offset - piece.start : offset - piece.start + count]
+            memory = memory[count:]
+            offset += count
+
+    def map(self, offset: int, size: int) -> memoryview:
+        self.expect([(offset, offset + size)])
+        memory = allocate(size)
+        self.read_into(offset, memory)
+        return memory
+
+    def map_anew(self, offset: int, size: int) -> memoryview:
+        """Return the range in new memory, as `map` always does."""
+        return self.map(offset, size)
+
+    def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
+        most = TOGETHER_BYTES if together else PIECE_BYTES
+        wanted = _joined(ranges, self.size)
+        with self._lock:
+            added = [each for start, end in wanted for each in self._missing(start, end)]
+            for start, end in added:
+                step = -(-(end - start) // -(-(end - start) // most))  # equal pieces
+                self._pieces += (_Piece(at, min(at + step, end)) for at in range(start, end, step))
+            self._pieces.sort(key=_START)
+
+    def close(self) -> None:
+        self.closed = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._pieces.clear()
+            self._fetched.clear()
+
+    def _missing(self, start: int, end: int) -> Iterable[tuple[int, int]]:
+        """Yield the parts of a range that no piece has."""
+        index = bisect.bisect_right(self._pieces, start, key=_START)
+        if index:
+            start = max(start, self._pieces[index - 1].end)
+        while start < end:
+            until = min(end, self._pieces[index].start) if index < len(self._pieces) else end
+            if start < until:
+                yield start, until
+            start = self._pieces[index].end if index < len(self._pieces) else end
+            index += 1
+
+    def _piece_with(self, offset: int, size: int) -> _Piece:
+        """Return the piece with the byte at an offset; it and the next ones are being fetched."""
+        with self._lock:
+            if self.closed:
+                raise ArchiveError(_CLOSED)
+            index = bisect.bisect_right(self._pieces, offset, key=_START) - 1
+            if index < 0 or self._pieces[index].end <= offset:
+                index += 1
+                end = min(offset + max(WINDOW_BYTES, min(size, PIECE_BYTES)), self.size)
+                if index < len(self._pieces):
+                    end = min(end, self._pieces[index].start)
+                self._pieces.insert(index, _Piece(offset, end))
+            found = self._pieces[index]
+            for piece in islice(self._pieces, index, index + AHEAD):
+                if piece.future is None:
+                    piece.future = self._pool.submit(self._ranges.read, piece.start, piece.end)
+                    self._fetched.append(piece)
+                    self._held += piece.end - piece.start
+            self._forget(found)
+        return found
+
+    def _forget(self, kept: _Piece) -> None:
+        """Forget the oldest pieces that were fetched, if they take too much memory."""
+        while self._held > HELD_BYTES + AHEAD * PIECE_BYTES and self._fetched[0] is not kept:
+            oldest = self._fetched.popleft()
+            self._held -= oldest.end - oldest.start
+            index = bisect.bisect_left(self._pieces, oldest.start, key=_START)
+            if index < len(self._pieces) and self._pieces[index] is oldest:
+                del self._pieces[index]
+
+    def _data_of(self, piece: _Piece) -> bytes:
+        future = piece.future
+        assert future is not None  # `_piece_with` began to fetch it
+        try:
+            return future.result()
+        except CancelledError:
+            raise ArchiveError(_CLOSED) from None
+        except Exception:
+            with self._lock:
+                if piece.future is future:
+                    piece.future = None  # whoever reads it again tries again
+                    if piece in self._fetched:
+                        self._fetched.remove(piece)
+                        self._held -= piece.end - piece.start
+            raise
+
+
+def _joined(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Return ranges in order, and those with small gaps between them as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted((max(start, 0), min(end, size)) for start, end in ranges):
+        if joined and start <= joined[-1][1] + GAP_BYTES:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        elif start < end:
+            joined.append((start, end))
+    return joined
+
+
+def open_remote(file: RemoteFile, attempts: Attempts) -> RemoteSource:
+    """Open a remote file; its end is read.
+
+    Raises:
+        OSError: there is no such file, or access is denied.
+        RemoteError: the file cannot be read.
+    """
+    return RemoteSource(ranges_of(file, attempts))
+
+
+# -------------------------------- writes a remote file in a stream: it appears whole when the block ends, or not at all
+
+
+_WHOLE_ON_CLOSE = frozenset("s3 s3a gs gcs az abfs abfss adl hf oss".split())
+"""Protocols of stores in which a file appears when its upload ends. In others it is written under a temporary name and moved."""
+_ONCE = replace(DEFAULT_ATTEMPTS, count=1)
+"""Clients try parts of an upload again themselves. What they give up cannot be sent again from here."""
+
+
+class _Stream(io.RawIOBase):
+    """The bytes of an upload, on their way to the file system."""
+
+    def __init__(self, file: Any, url: str) -> None:
+        super().__init__()
+        self._file = file
+        self._url = url
+        self.count = 0
+        """The bytes that were written."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        _ONCE.run(self._url, "write the file", lambda: self._file.write(data))
+        self.count += len(data)
+        return len(data)
+
+
+class RemoteWrite(InterruptSafe):
+    """A context manager for a remote file that replaces another one, or is new.
+
+    Args:
+        file: the file.
+        new: whether it must not exist. Stores without such a condition may miss another writer of the same moment.
+    """
+
+    def __init__(self, file: RemoteFile, *, new: bool = False) -> None:
+        self._target = file
+        self._new = new
+        self._is_moved = _WHOLE_ON_CLOSE.isdisjoint(protocols_of(file.fs))
+        name = f".graphwire-{os.urandom(8).hex()}.part"
+        self._path = file.beside(name).path if self._is_moved else file.path
+        self._file: Any = None
+        self._stream: _Stream | None = None
+        self._ended = False
+
+    def begin(self) -> None:
+        if self._stream is not None:
+            return
+        fs, path, url = self._target
+        if is_http(fs):
+            remedy = "Write to an object store, or to a path"
+            raise RemoteError("files cannot be written to HTTP servers", remedy=remedy).of(url)
+        if not self._target.name:
+            raise IsADirectoryError(21, "this is a folder; name a file inside it", url)
+        if self._new and DEFAULT_ATTEMPTS.run(url, "look for the file", lambda: fs.exists(path)):
+            raise FileExistsError(17, "there is such a file already", url)
+        self._file = _ONCE.run(url, "begin to write the file", lambda: fs.open(self._path, "wb"))
+        self._stream = _Stream(self._file, url)
+
+    def value(self) -> Any:
+        return self._stream
+
+    def settle(self) -> None:
+        """Do nothing: only the end of the upload makes bytes durable."""
+
+    def end(self, error: BaseException | None) -> None:
+        if self._ended or self._file is None:
+            return
+        if error is not None:
+            self._ended = True
+            self._discard()
+            return
+        fs, path, url = self._target
+        _ONCE.run(url, "finish the file", self._file.close)
+        if self._is_moved:
+            _ONCE.run(url, "move the file to its name", lambda: fs.mv(self._path, path))
+        self._check_size()
+        self._ended = True
+
+    def _check_size(self) -> None:
+        """Raise unless the file has as many bytes as were written. Who may write need not be allowed to look."""
+        fs, path, url = self._target
+        fs.invalidate_cache(path)
+        with suppress(PermissionError):
+            info = DEFAULT_ATTEMPTS.run(url, "look at the written file", lambda: fs.info(path))
+            if self._stream is not None and info.get("size") not in (None, self._stream.count):
+                problem = f"the written file has {info['size']:,} bytes instead of {self._stream.count:,}"
+                raise RemoteError(problem, remedy="Write it again").of(url)
+
+    def _discard(self) -> None:
+        """Leave nothing of the file."""
+        fs = self._target.fs
+        if self._is_moved:
+            with suppress(Exception):
+                self._file.close()
+            with suppress(Exception):
+                fs.rm_file(self._path)
+            return
+        with suppress(Exception):
+            self._file.discard()
+        self._file.closed = True  # Otherwise the garbage collector would close it, which ends the upload.
