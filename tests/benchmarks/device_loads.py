@@ -58,7 +58,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> None:
         with graphwire.open(program_file) as archive:
             records = archive.payloads_of(archive.method(None)).records
             copies = DeviceCopies(nbytes)
-            with copies, copies:
+            with copies:
                 kept = [copies.copy(record, device, target) for record in records.values()]
         del kept
 

@@ -82,7 +82,7 @@ def test_each_byte_arrives_once_whatever_the_sizes(
     contents = [content_of(nbytes, seed) for seed, (nbytes, _) in enumerate(records)]
     kinds = [BytesInRanges if ranged else HeldBytes for _, ranged in records]
     copies = DeviceCopies(sum(map(len, contents)), buffer_bytes)
-    with copies, copies:
+    with copies:
         made = [
             copies.copy(kind(content), CPU, device) for kind, content in zip(kinds, contents, strict=True)
         ]
@@ -96,7 +96,7 @@ def test_a_device_that_is_busy_gets_the_same_bytes() -> None:
     device = BusyDevice()
     contents = [content_of(nbytes, nbytes) for nbytes in (5, 4096, 100_000, 64, 0, 33_333)]
     copies = DeviceCopies(1 << 20, 4096)
-    with copies, copies:
+    with copies:
         made = [copies.copy(BytesInRanges(content), CPU, device) for content in contents]
     device.stop()
     assert [bytes_of(each) for each in made] == contents
@@ -115,7 +115,7 @@ def test_the_late_device_shows_a_forgotten_fence() -> None:
     device = Unfenced()
     content = content_of(10_000)
     copies = DeviceCopies(10_000, 1000)
-    with copies, copies:
+    with copies:
         made = copies.copy(BytesInRanges(content), CPU, device)
         device.forgotten = False
     assert bytes_of(made) != content
@@ -139,7 +139,7 @@ def test_the_next_read_begins_while_a_transfer_is_under_way() -> None:
     device = Slow()
     content = content_of(3000)
     copies = DeviceCopies(3000, 1000)
-    with copies, copies:
+    with copies:
         made = copies.copy(Told(content), CPU, device)
     device.stop()
     assert bytes_of(made) == content
@@ -157,7 +157,7 @@ def test_large_reads_are_shared_by_threads_that_end() -> None:
     before = threading.active_count()
     content = content_of(9_000_001)
     copies = DeviceCopies(len(content), 1 << 22)
-    with copies, copies:
+    with copies:
         made = copies.copy(Noted(content), CPU, LateDevice())
     assert bytes_of(made) == content
     assert len(threads) > 2
@@ -168,7 +168,7 @@ def test_two_devices_share_two_buffers() -> None:
     devices = {torch.device("cuda", index): LateDevice() for index in range(2)}
     copies = DeviceCopies(1 << 20, 1000)
     made = []
-    with copies, copies:
+    with copies:
         for number in range(8):
             named = torch.device("cuda", number // 2 % 2)
             made.append(copies.copy(BytesInRanges(content_of(700, number)), named, devices[named]))
@@ -182,7 +182,7 @@ def test_torchs_devices_without_queues_take_the_same_path() -> None:
     device = TorchDevice(CPU)
     contents = [content_of(nbytes, nbytes) for nbytes in (0, 1, 5000)]
     copies = DeviceCopies(5001, 1000)
-    with copies, copies:
+    with copies:
         made = [copies.copy(BytesInRanges(each), CPU, device) for each in contents]
     assert [bytes_of(each) for each in made] == contents
 
@@ -205,7 +205,7 @@ def test_a_large_file_that_became_shorter_is_an_error_and_its_readers_end(tmp_pa
         os.truncate(tmp_path / "large", 14_000_000)
         device = LateDevice()
         copies = DeviceCopies(len(content), 1 << 23)
-        with pytest.raises(ArchiveError, match="shorter"), copies, copies:
+        with pytest.raises(ArchiveError, match="shorter"), copies:
             copies.copy(record, CPU, device)
     assert threading.active_count() == before
     assert not device.pending
@@ -227,7 +227,7 @@ with graphwire.open(sys.argv[1]) as archive:
     open("/proc/self/clear_refs", "w").write("5")
     before = peak()
     copies = DeviceCopies(payloads.nbytes)
-    with copies, copies:
+    with copies:
         for record in payloads.records.values():
             copies.copy(record, nowhere, TorchDevice(nowhere))
     print(peak() - before)
@@ -321,6 +321,6 @@ def test_a_deflated_record_is_copied_whole_and_checked() -> None:
     record = payload_record(ArchiveReader(stream.getvalue()), "data/weights/weight_0", copied=False)
     assert not isinstance(record, RangedRecord)
     copies = DeviceCopies(record.nbytes, 1000)
-    with copies, copies:
+    with copies:
         made = copies.copy(record, CPU, LateDevice())
     assert bytes_of(made) == content

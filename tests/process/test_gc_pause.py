@@ -77,8 +77,7 @@ if child == 0:
         ok = not gc.isenabled()
     os._exit(not (ok and gc.isenabled()))
 children.append(child)
-pause = paused_gc()
-with pause, pause:
+with paused_gc():
     child = os.fork()
     if child == 0:
         ok = not gc.isenabled()
@@ -98,8 +97,7 @@ def test_threads_that_come_and_go_never_leave_it_off() -> None:
 
     def come_and_go() -> None:
         for _ in range(2_000):
-            pause = paused_gc()
-            with pause, pause:
+            with paused_gc():
                 pass
 
     try:

@@ -239,8 +239,7 @@ def _is_there(folder: StoreFolder, above: str, file_name: str, new: _NewCheckpoi
             return False
         try:
             for location in (each for each, state in states.items() if state is None):
-                creation = folder.create(location)
-                with creation as file, creation:
+                with folder.create(location) as file:
                     for piece in files[location]():
                         write_all(file, piece)
         except FileExistsError:  # another writer was faster: perhaps with the same content

@@ -210,10 +210,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     from graphwire.process import paused_gc
 
-    pause = paused_gc()
     with (
-        pause,
-        pause,
+        paused_gc()
     ):  # Modules are no garbage: a collection, of all that torch has made, would take as long as the import.
         value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
     globals()[name] = value

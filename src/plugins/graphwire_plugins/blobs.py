@@ -180,8 +180,7 @@ class BlobStore:
                 )
         with suppress(FileExistsError):
             if MARKER not in folder.names():
-                creation = folder.create(MARKER)
-                with creation as file, creation:
+                with folder.create(MARKER) as file:
                     write_content(file, json.dumps(_MARKER_TREE).encode())
         _check_marker(folder)
         for digest, new in tensors.items():
@@ -260,8 +259,7 @@ def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
                 folder.refresh(location)
             return
         with suppress(FileExistsError):  # another writer was faster
-            creation = folder.create(location)
-            with creation as file, creation:
+            with folder.create(location) as file:
                 if write_hashed(file, new.view()) != digest:
                     raise EncodeError(
                         f"a storage does not have the digest {digest}",

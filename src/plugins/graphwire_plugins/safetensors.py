@@ -383,8 +383,7 @@ def _contains(folder: StoreFolder, location: str, parts: Iterable[tuple[int, New
 
 
 def _write(folder: StoreFolder, new: _NewFile) -> None:
-    creation = folder.create(new.location)
-    with creation as file, creation:
+    with folder.create(new.location) as file:
         write_content(file, new.head)
         for tensor in new.tensors.values():
             write_content(file, tensor.view())

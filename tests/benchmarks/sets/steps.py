@@ -51,8 +51,7 @@ def measure(bench: Bench) -> Iterator[Row]:
     clocks = {"save": _Clock(), "load": _Clock(), "floor": _Clock()}
     for _ in range(bench.turns + 1):
         bench.done(f"steps: {name}")
-        pause = paused_gc()
-        with pause, pause:
+        with paused_gc():
             _save(program, file, clocks["save"])
             _load(file, clocks["load"])
             _floors(program, clocks["floor"])

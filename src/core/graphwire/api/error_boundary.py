@@ -8,7 +8,7 @@ Exceptions that pass unchanged:
 - a `GraphwireError`, which only gets the file, record and format;
 - an `OSError` about the caller's own files, and what the caller's own file object raises;
 - `MemoryError`, and warnings that the caller turned into errors;
-- `KeyboardInterrupt` and `SystemExit`. An interrupt that torch replaced by an error of its own becomes `KeyboardInterrupt` again.
+- `KeyboardInterrupt` and `SystemExit`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -103,19 +102,15 @@ class Boundary:
         self._registry = registry
         self._record = record
         self._error = error
-        self._outer: BaseException | None = None
 
     def __enter__(self) -> None:
-        """Note what the caller is handling: only an error needs work."""
-        self._outer = sys.exception()
+        """Do nothing: only an error needs work."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not isinstance(error, Exception):
             return
-        if _is_of_interrupt(error, self._outer):
-            raise KeyboardInterrupt from error
         if isinstance(error, GraphwireError):
             converted: GraphwireError | None = error
             _name_plugin(error, self._registry)
@@ -129,29 +124,6 @@ class Boundary:
         converted.of(self._file, record, format)
         if converted is not error:
             raise converted from error
-
-
-_INTERRUPTED = (
-    r"""\w+\(\): argument '\w+' failed to unpack the object at pos \d+ with error "KeyboardInterrupt: """
-)
-"""The start of torch's message when Ctrl-C interrupts its evaluation of a symbolic size. No text of a file precedes it."""
-
-
-def _is_of_interrupt(error: Exception, outer: BaseException | None) -> bool:
-    """Whether an interrupt led to an error, as when it comes within the lock of a library, which then fails to release it.
-
-    Args:
-        error: what a block raised.
-        outer: what the caller was handling when the block began, which may be an interrupt of its own.
-    """
-    if isinstance(error, TypeError) and re.match(_INTERRUPTED, str(error)):
-        return True
-    each: BaseException | None = error
-    while each is not None and each is not outer:
-        if isinstance(each, KeyboardInterrupt):
-            return True
-        each = each.__context__
-    return False
 
 
 def source_name(source: Any) -> str:
@@ -223,7 +195,6 @@ def _bounded(
                 if kwargs[name] is not None and not is_good(kwargs[name]):
                     raise kind(f"{name}= is {type_text(kwargs[name])}", remedy=f"Pass {wanted}")
             start = time.perf_counter()
-            outer = sys.exception()
             try:
                 result = function(*args, **kwargs)
                 if LOG.is_on():
@@ -235,8 +206,6 @@ def _bounded(
             except Exception as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is None:
                     raise  # The call itself failed: its arguments do not fit the signature.
-                if _is_of_interrupt(error, outer):
-                    raise KeyboardInterrupt from error
                 given = signature.bind_partial(*args, **kwargs).arguments
                 called = [source_name(given[each]) for each in sources if each in given]
                 with Boundary(" and ".join(filter(None, called)), _registry(given), error=kind):

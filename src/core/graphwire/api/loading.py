@@ -91,8 +91,7 @@ def load_with(
     graph_only = weights is None or given is not None
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_extra_files_dict(extra_files)
-    pause = paused_gc()
-    with pause, pause:
+    with paused_gc():
         source = AS_SAVED if graph_only else weights
         with open(
             file,
@@ -173,7 +172,7 @@ def decode_from(
     from graphwire.bridge.tensors.tensor_metas import target_device
 
     turn = _turn(target_device(device), copied=copy or archive.is_remote)
-    with archive.boundary(name), turn, turn:
+    with archive.boundary(name), turn:
         program = archive.program_of(name)
         payloads = archive.payloads_of(name, copied=copy)
         payloads.check_read(program)

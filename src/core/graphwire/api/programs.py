@@ -154,8 +154,7 @@ def save(
     check_ranges(ranges, target)
     left_out = check_strip(strip)
     added = {} if "extra_files" in left_out else bytes_of_extra_files(extra_files)
-    pause = paused_gc()
-    with pause, pause:  # Until the records are freed: a collection then finds nothing of them.
+    with paused_gc():  # Until the records are freed: a collection then finds nothing of them.
         encoded = _encoded(
             program,
             registry,

@@ -70,8 +70,7 @@ class View:
         Raises:
             OSError: the path is not writable.
         """
-        replacement = atomic_write(path)
-        with replacement as stream, replacement:
+        with atomic_write(path) as stream:
             write_all(stream, self._page)
 
     def show(self, *, browser: bool = True) -> Path:

@@ -293,8 +293,7 @@ class Destination(NamedTuple):
         if self.name == STDIN:
             write_all(self.file, data)
             return
-        replacement = atomic_write(located(self.file, storage_options))
-        with replacement as stream, replacement:
+        with atomic_write(located(self.file, storage_options)) as stream:
             write_all(stream, data)
 
     def make_folder(self) -> None:

@@ -132,7 +132,7 @@ def save_package(
         )
         return
     replacement = atomic_write(target)
-    with replacement as stream, replacement:
+    with replacement as stream:
         write_package(
             stream,
             documents,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, RemoteError
-from graphwire.process import InterruptSafe
+from graphwire.process import Resource
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts, ShortAnswerError
 from graphwire.wire.memory import allocate
 from graphwire.wire.remote import RemoteFile, is_http, protocols_of
@@ -419,7 +419,7 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
-class RemoteWrite(InterruptSafe):
+class RemoteWrite(Resource):
     """A context manager for a remote file that replaces another one, or is new.
 
     Args:
@@ -435,11 +435,8 @@ class RemoteWrite(InterruptSafe):
         self._path = file.beside(name).path if self._is_moved else file.path
         self._file: Any = None
         self._stream: _Stream | None = None
-        self._ended = False
 
     def begin(self) -> None:
-        if self._stream is not None:
-            return
         fs, path, url = self._target
         if is_http(fs):
             remedy = "Write to an object store, or to a path"
@@ -458,18 +455,20 @@ class RemoteWrite(InterruptSafe):
         """Do nothing: only the end of the upload makes bytes durable."""
 
     def end(self, error: BaseException | None) -> None:
-        if self._ended or self._file is None:
+        if self._file is None:
             return
         if error is not None:
-            self._ended = True
             self._discard()
             return
         fs, path, url = self._target
-        _ONCE.run(url, "finish the file", self._file.close)
-        if self._is_moved:
-            _ONCE.run(url, "move the file to its name", lambda: fs.mv(self._path, path))
+        try:
+            _ONCE.run(url, "finish the file", self._file.close)
+            if self._is_moved:
+                _ONCE.run(url, "move the file to its name", lambda: fs.mv(self._path, path))
+        except BaseException:
+            self._discard()
+            raise
         self._check_size()
-        self._ended = True
 
     def _check_size(self) -> None:
         """Raise unless the file has as many bytes as were written. Who may write need not be allowed to look."""

@@ -118,8 +118,7 @@ def _measure(scope: EncodeScope, graph: schema.Graph, reader: torch.fx.Node) -> 
 def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     """Encode the metadata of all node values at once: attributes of fake tensors are 2 times faster to read inside the
     block."""
-    directly = no_torch_function()
-    with directly, directly, located(lambda: f"graph.{node.name}"):
+    with no_torch_function(), located(lambda: f"graph.{node.name}"):
         for node in graph.nodes:
             value = node.meta.get("val")
             for each in value if type(value) is tuple or type(value) is list else (value,):

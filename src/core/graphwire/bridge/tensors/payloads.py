@@ -122,7 +122,7 @@ def decode_payloads(
         ArchiveError: a meta reaches beyond its record.
         DecodeError: a value needs a codec, device or feature that is not available here.
     """
-    with table, table:
+    with table:
         values = _decode_plain(context, metas, folder, table, ties_noted=ties_noted, weights=weights)
     return _compose(context, values, encoded, folder, weights) if encoded else values
 

@@ -14,7 +14,7 @@ import torch
 from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import is_transformed
 from graphwire.errors import DecodeError, MissingRecordError
-from graphwire.process import InterruptSafe
+from graphwire.process import Resource
 from graphwire.wire.memory import ALIGNMENT, memory_at
 from graphwire.wire.payloads import WEIGHTS, RangedRecord, Record, RecordCheck
 
@@ -110,7 +110,7 @@ class _Buffer:
     """Waits until no copy reads the buffer."""
 
 
-class DeviceCopies(InterruptSafe):
+class DeviceCopies(Resource):
     """Copies records to devices. The copies may be unfinished until the block ends, even if an error ends it.
 
     Args:
@@ -400,7 +400,7 @@ def placement_of(value: Any) -> str | None:
 
 
 @dataclass(slots=True)
-class StorageTable(InterruptSafe):
+class StorageTable(Resource):
     """The storages of a load; makes each record into a storage once.
 
     On the CPU a storage is the view of its record. To other devices its bytes are copied, which may be unfinished until the

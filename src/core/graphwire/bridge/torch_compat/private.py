@@ -34,7 +34,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from graphwire.bridge.torch_compat.code_text import python_code
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import DecodeError, GraphwireWarning
-from graphwire.process import InterruptSafe
+from graphwire.process import Resource
 
 if TYPE_CHECKING:
     import sympy
@@ -279,7 +279,7 @@ mkldnn_layout = torch._mkldnn
 """The layout of tensors in the format of oneDNN."""
 
 
-class no_torch_function(InterruptSafe):  # noqa: N801 # as torch names its own
+class no_torch_function(Resource):  # noqa: N801 # as torch names its own
     """A context manager that reads attributes of tensor subclasses directly, without `__torch_function__`."""
 
     def __init__(self) -> None:

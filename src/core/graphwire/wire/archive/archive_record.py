@@ -170,8 +170,7 @@ class RecordCache:
         path.parent.mkdir(parents=True, exist_ok=True)
         from graphwire.wire.archive.atomic_file import atomic_write, write_all
 
-        writing = atomic_write(path)
-        with writing as file, writing:
+        with atomic_write(path) as file:
             write_all(file, fetched)
         return fetched
 

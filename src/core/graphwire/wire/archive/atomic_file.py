@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graphwire.errors import ArchiveError, note_caller
-from graphwire.process import Descriptor, InterruptSafe
+from graphwire.process import Resource
 from graphwire.wire.archive.source import file_name
 from graphwire.wire.remote import RemoteFile
 from graphwire.wire.remote_files import RemoteWrite
@@ -77,7 +77,7 @@ class PieceBuffer(io.RawIOBase):
         self.pieces.extend(pieces)
 
 
-class _AtomicWrite(InterruptSafe):
+class _AtomicWrite(Resource):
     """The context manager that `atomic_write` returns."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -86,11 +86,8 @@ class _AtomicWrite(InterruptSafe):
         self._file: BinaryIO | None = None
         self._replaces = True
         """Whether a new file replaces the path. False for a device or a pipe, which is written in place."""
-        self._ended = False
 
     def begin(self) -> None:
-        if self._file is not None:
-            return
         target, mode = self._target, _mode_of(self._target)
         if mode is not None and stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
@@ -117,25 +114,28 @@ class _AtomicWrite(InterruptSafe):
         return self._file
 
     def end(self, error: BaseException | None) -> None:
-        if self._ended:
+        if self._file is None:
             return
-        file, keeps = self._file, self._replaces and error is None
         try:
-            if file is not None:
-                if keeps:
+            with self._file as file:
+                if self._replaces and error is None:
                     sync(file)
-                file.close()
-            if keeps:
+            if self._replaces and error is None:
                 self._temporary.replace(self._target)
-        finally:
-            if error is not None:
-                self._name_file(error)
-                if self._replaces:
-                    with suppress(OSError):
-                        self._temporary.unlink()
-        if keeps:
+        except BaseException as another:
+            self._discard(another)
+            raise
+        if error is not None:
+            self._discard(error)
+        elif self._replaces:
             _sync_folder(self._target.parent)
-        self._ended = True
+
+    def _discard(self, error: BaseException) -> None:
+        """Leave nothing of the new file."""
+        self._name_file(error)
+        if self._replaces:
+            with suppress(OSError):
+                self._temporary.unlink()
 
     def settle(self) -> None:
         """Wait until what was written is on the disk."""
@@ -154,8 +154,7 @@ def atomic_write(path: str | os.PathLike[str] | RemoteFile) -> _AtomicWrite | Re
 
     A file at a URL is written by `RemoteWrite`; the rest is about local ones.
 
-    Name the returned context manager twice in the `with` statement, as every `InterruptSafe`. It gives a raw binary file (see
-    `write_all`).
+    The context manager gives a raw binary file (see `write_all`).
 
     The bytes reach the disk before the name changes: the file is synced, then renamed, then its folder is synced. If `path` is
     a symbolic link, its target is replaced. An existing file keeps its permissions, but not its owner and its hard links; a new
@@ -233,9 +232,11 @@ def _mode_of(target: Path) -> int | None:
 def _sync_folder(folder: Path) -> None:
     """Make the rename durable, if the system can sync a folder (Windows and some network disks cannot)."""
     with suppress(OSError):
-        opened = Descriptor(folder, os.O_RDONLY)
-        with opened as descriptor, opened:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _load_sync_file_range() -> Callable[[int, int, int, int], int] | None:

@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from copy import copy
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graphwire.errors import ArchiveError, MissingRecordError, RemoteError
-from graphwire.process import InterruptSafe, file_of
+from graphwire.process import Resource, file_of
 from graphwire.wire.archive.atomic_file import Replacement, rename_new, sync
 from graphwire.wire.archive.source import FileSource
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts
@@ -81,7 +80,7 @@ class Folder(Closing):
                 with os.scandir(self.path.joinpath(*below)) as entries:
                     return sorted(f"{each.name}/" if each.is_dir() else each.name for each in entries)
             handle = self._handle(below, os.O_RDONLY)
-            with handle, handle, os.scandir(handle.number) as entries:
+            with handle, os.scandir(handle.number) as entries:
                 return sorted(
                     f"{each.name}/" if each.is_dir(follow_symlinks=False) else each.name for each in entries
                 )
@@ -96,7 +95,7 @@ class Folder(Closing):
                 file = file_of(os.open, self.path.joinpath(*above, name), _FILE_FLAGS)
             else:
                 handle = self._handle(above)
-                with handle, handle:
+                with handle:
                     file = file_of(partial(os.open, dir_fd=handle.number), name, _FILE_FLAGS | _NO_LINK)
         except FileNotFoundError:
             raise MissingRecordError(
@@ -154,7 +153,7 @@ class Folder(Closing):
             self._check_links(above, last=True)
             return call(self.path.joinpath(*above, name))
         handle = self._handle(above)
-        with handle, handle:
+        with handle:
             return call(name, dir_fd=handle.number)
 
     def close(self) -> None:
@@ -209,7 +208,7 @@ class _Below(Folder):
         self._above._check_links([*self._names, *names], last=last)
 
 
-class _Handle(InterruptSafe):
+class _Handle(Resource):
     """A descriptor of a folder, and of those above it, closed when the block ends.
 
     Args:
@@ -224,24 +223,14 @@ class _Handle(InterruptSafe):
         self._names = names
         self._flags = flags
         self._make = make
-        self._numbers: list[int | None] = [None]
-        """None and then the descriptors. Each change is one operation of the interpreter, so an interrupt loses none."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a descriptor. There is none before `begin` and after `end`, however far an interrupted one got."""
-        return any(number is not None for number in self._numbers)
+        self._numbers: list[int] = []
 
     @property
     def number(self) -> int:
         """The descriptor of the last folder."""
-        number = self._numbers[-1]
-        assert number is not None  # `begin` opened it
-        return number
+        return self._numbers[-1]
 
     def begin(self) -> None:
-        if len(self._numbers) == len(self._names) + 2:
-            return
         try:
             self._walk()
         except OSError as error:
@@ -250,23 +239,20 @@ class _Handle(InterruptSafe):
             raise self._folder.refused("/".join(self._names), error) from error
 
     def _walk(self) -> None:
-        self.end(None)
         if self._make:
             self._folder.path.mkdir(parents=True, exist_ok=True)
         root = self._flags if not self._names else _FOLDER_FLAGS
-        self._numbers.extend(map(os.open, (self._folder.path,), (root | _IS_FOLDER,)))
+        self._numbers.append(os.open(self._folder.path, root | _IS_FOLDER))
         for position, name in enumerate(self._names):
             if self._make:
                 with suppress(FileExistsError):
                     os.mkdir(name, dir_fd=self.number)
             flags = self._flags if position == len(self._names) - 1 else _FOLDER_FLAGS
-            step = partial(os.open, dir_fd=self.number)
-            self._numbers.extend(map(step, (name,), (flags | _IS_FOLDER | _NO_LINK,)))
+            self._numbers.append(os.open(name, flags | _IS_FOLDER | _NO_LINK, dir_fd=self.number))
 
     def end(self, error: BaseException | None) -> None:
-        if len(self._numbers) > 1:
-            deque(map(os.close, iter(self._numbers.pop, None)), maxlen=0)
-        self._numbers = [None]
+        while self._numbers:
+            os.close(self._numbers.pop())
 
 
 class _NewFileIO(Replacement):
@@ -278,7 +264,7 @@ class _NewFileIO(Replacement):
         return done
 
 
-class NewFile(InterruptSafe):
+class NewFile(Resource):
     """A context manager for a new file, as `StoreFolder.create` describes it."""
 
     def __init__(self, folder: Folder, location: str) -> None:
@@ -288,15 +274,11 @@ class NewFile(InterruptSafe):
         self._temporary = f".graphwire-{os.urandom(8).hex()}.part"
         self._file: BinaryIO | None = None
         self._handle: _Handle | None = None
-        self._ended = False
 
     def begin(self) -> None:
-        if self._file is not None:
-            return
         folder = self._folder
         if _HAS_DIR_FD:
-            if self._handle is None:
-                self._handle = folder._handle(self._above, os.O_RDONLY, make=True)
+            self._handle = folder._handle(self._above, os.O_RDONLY, make=True)
             self._handle.begin()
             # With "x", no link is followed, and the file is not inherited by child processes.
             opener = partial(os.open, dir_fd=self._handle.number, mode=0o666)
@@ -310,25 +292,20 @@ class NewFile(InterruptSafe):
         return self._file
 
     def end(self, error: BaseException | None) -> None:
-        if self._ended:
-            return
-        file = self._file
         try:
-            if file is not None and error is None:
-                sync(file)
-                self._publish()
+            if self._file is not None:
+                with self._file as file:
+                    if error is None:
+                        sync(file)
+                        self._publish()
         finally:
-            if file is not None:
-                file.close()
-            self._file = None
-            if self._handle is None or self._handle.is_open:
+            if self._file is not None:
                 with suppress(OSError):
                     self._unlink(self._temporary)
             if self._handle is not None:
-                if error is None and self._handle.is_open:
+                if error is None:
                     _sync_folder(self._handle)
                 self._handle.end(error)
-        self._ended = True
 
     def _publish(self) -> None:
         """Give the file its name, unless there is a file of that name."""
@@ -347,9 +324,8 @@ class NewFile(InterruptSafe):
         except (OSError, NotImplementedError):  # a file system without hard links
             if rename_new(source, name, number):
                 return
-            # Reserve the name, then replace it: for a moment there is an empty file. Nothing can come between open and close.
-            reserved = map(partial(os.open, dir_fd=number), (name,), (_NEW_FLAGS,))
-            deque(map(os.close, reserved), maxlen=0)
+            # Reserve the name, then replace it: for a moment there is an empty file.
+            os.close(os.open(name, _NEW_FLAGS, dir_fd=number))
             os.replace(source, name, src_dir_fd=number, dst_dir_fd=number)
 
     def _unlink(self, name: str) -> None:
