@@ -39,6 +39,18 @@ def test_no_other_package_is_listed() -> None:
     assert len(list((ROOT / "src").rglob("__init__.py"))) <= MOST_PACKAGES
 
 
+@pytest.mark.parametrize("package", ["schema", "hooks"])
+def test_names_of_a_package_that_imports_its_modules_are_imported_from_it(package: str) -> None:
+    tree = ast.parse((CORE / package / "__init__.py").read_text("utf-8"))
+    own = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    assert len(own) >= 5
+    for path in (ROOT / "src").rglob("*.py"):
+        if path.is_relative_to(CORE / package):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert not isinstance(node, ast.ImportFrom) or node.module not in own, (path, node.lineno)
+
+
 def code_lines(path: Path) -> int:
     """The lines that are neither blank, nor comments, nor docstrings."""
     text = path.read_text("utf-8")
