@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SOURCES = os.path.join(os.path.abspath(__file__).rpartition(f"{os.sep}tests{os.sep}")[0], "src", "")
 FOLDER = "GRAPHWIRE_LINE_COVERAGE"
 """The environment variable that names the folder of a run's results and compiled modules. Processes that have it are measured."""
+TRACED = frozenset({"graphwire.bridge.module.input_checks"})
+"""The modules that torch's compiler follows into, as part of a program: it would take the marks for side effects of that."""
 
 _marks: dict[str, dict[int, int]] = {}
 """For each source file that is imported, the numbers of the statements that ran (their positions in `statements`)."""
@@ -52,7 +54,7 @@ class _Finder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] not in ("graphwire", "graphwire_plugins"):
+        if fullname.partition(".")[0] not in ("graphwire", "graphwire_plugins") or fullname in TRACED:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if (
