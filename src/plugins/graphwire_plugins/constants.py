@@ -173,9 +173,9 @@ def _schemes() -> dict[Any, str]:
 
 
 # ------ constant codec for sparse tensors (COO, CSR, CSC, BSR and BSC), stored as plain tensors of indices and elements
-# The tree is `{"layout", "sizes", "coalesced", "parameter", "requires_grad"}`. The tensors of a COO tensor are the
-# indices (one row for each sparse dimension) and the elements; those of a compressed one are the compressed indices, the
-# plain indices and the elements.
+# The tree is `{"layout", "sizes", "coalesced", "parameter", "requires_grad"}`. The tensors of a COO tensor are the indices
+# (one row for each sparse dimension) and the elements; those of a compressed one are the compressed indices, the plain
+# indices and the elements.
 
 
 _INDICES = {
@@ -252,13 +252,13 @@ def _layout_name(layout: Any) -> str:
 
 
 # -------------------------------------------------------------------------------- constant codecs for tensor subclasses
-# `TensorSubclasses` encodes subclasses that flatten themselves (`__tensor_flatten__`). The tree is `{"class",
-# "attributes", "context", "sizes", "strides", "parameter", "requires_grad"}`; the tensors are the inner ones, in the
-# order of the attributes, followed by those in the context. An inner tensor may be a subclass again.
+# `TensorSubclasses` encodes subclasses that flatten themselves (`__tensor_flatten__`). The tree is `{"class", "attributes",
+# "context", "sizes", "strides", "parameter", "requires_grad"}`; the tensors are the inner ones, in the order of the
+# attributes, followed by those in the context. An inner tensor may be a subclass again.
 #
 # `PlainSubclasses` encodes subclasses that hold their elements and only add behaviour. The tree is `{"class",
-# "requires_grad", "state"}`, where the state is the instance's attributes; the tensors are the plain one, followed by
-# those in the state.
+# "requires_grad", "state"}`, where the state is the instance's attributes; the tensors are the plain one, followed by those
+# in the state.
 #
 # A class is looked up by module and qualified name among the subclasses of `torch.Tensor` in this process: those that the
 # loading program has defined or imported. A name in a file never causes an import.

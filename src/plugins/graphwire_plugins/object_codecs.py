@@ -17,9 +17,9 @@ from graphwire_plugins.script_states import STATES, check_state
 # ----------------------------------------------------------------------------------- encoding of Python values as trees
 # states of script objects, contexts of tensor subclasses, opaque values.
 #
-# Only data is written. For an instance of a user-defined class, its fields are written, and a load looks the class up
-# among those that the process declares to torch (`declared_classes`). A name in a file never causes an import or an
-# attribute access on a module.
+# Only data is written. For an instance of a user-defined class, its fields are written, and a load looks the class up among
+# those that the process declares to torch (`declared_classes`). A name in a file never causes an import or an attribute
+# access on a module.
 
 
 def encode_data(value: Any, tensors: list[Any]) -> Tree:

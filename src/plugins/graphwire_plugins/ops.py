@@ -118,12 +118,12 @@ class PredispatchFunctions(_FunctionTable):
 
 
 # ------------------------------- calls of Triton kernels, which a graph refers to by indices into tables of the process
-# A record stores the kernel's module, name and source text, its tuning, and the constant arguments. A load looks the
-# kernel up among those in torch's table; it imports nothing and compiles no source. If the kernel is missing, only that
-# part of the node is incomplete: running the node raises an error that names the kernel.
+# A record stores the kernel's module, name and source text, its tuning, and the constant arguments. A load looks the kernel
+# up among those in torch's table; it imports nothing and compiles no source. If the kernel is missing, only that part of the
+# node is incomplete: running the node raises an error that names the kernel.
 #
-# torch tunes a kernel anew in each trace (`num_warps=8` in a call, configurations computed by heuristics). A process that
-# has the kernel itself can therefore have it tuned.
+# torch tunes a kernel anew in each trace (`num_warps=8` in a call, configurations computed by heuristics). A process that has
+# the kernel itself can therefore have it tuned.
 
 
 _INPUT = "launch"

@@ -25,8 +25,7 @@ from graphwire_plugins.library import qualified_name, safe_globals, subclasses
 from graphwire_plugins.ops import PredispatchFunctions
 
 # ---------------------------------------------- treespec serializers for constants that are containers without children
-# `torch.utils._pytree.register_constant` makes them. `flat_apply` and operators with constant arguments keep them in
-# graphs.
+# `torch.utils._pytree.register_constant` makes them. `flat_apply` and operators with constant arguments keep them in graphs.
 
 
 class ConstantFunctions:

@@ -148,8 +148,8 @@ class WriteReport(msgspec.Struct, frozen=True):
 # -------------------------------------------------- which process groups do a program's collectives name? Without torch
 # from the names and types of arguments.
 #
-# A collective of torch has the parameter `group_name`, a text, and some have `group_size` beside it. torch itself gives
-# the names ("0" for all processes), so another job may have other names for the same groups.
+# A collective of torch has the parameter `group_name`, a text, and some have `group_size` beside it. torch itself gives the
+# names ("0" for all processes), so another job may have other names for the same groups.
 
 
 _NAME, _SIZE = "group_name", "group_size"

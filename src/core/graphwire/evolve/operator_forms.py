@@ -201,8 +201,8 @@ class FormEditor:
 # The newer operator has two of the older one's nine results (an older file omits the two that are integers). A program that
 # uses another result keeps its form.
 #
-# The result of `scaled_dot_product_attention` has other strides since 2.5. A `view` that a newer torch found possible fails on
-# the older strides. Downward it becomes a `reshape`, which is equivalent where a view is possible, in a graph that changes
+# The result of `scaled_dot_product_attention` has other strides since 2.5. A `view` that a newer torch found possible fails
+# on the older strides. Downward it becomes a `reshape`, which is equivalent where a view is possible, in a graph that changes
 # nothing in place (as all graphs up to 2.4).
 
 
@@ -540,8 +540,8 @@ SCHEMA_CHANGES: Final[tuple[Change, ...]] = (
 #     _pdist_backward                 parameter `grad` → `grad_output`                  2.13 → 2.14
 #     _cdist_backward                 the same                                          2.13 → 2.14
 #
-# At load a program gets the forms of the installed torch; when written for a target, those of the target's release. A form that
-# fits stays. The list comes from comparing the operator tables of the releases, 2.1 to 2.15.
+# At load a program gets the forms of the installed torch; when written for a target, those of the target's release. A form
+# that fits stays. The list comes from comparing the operator tables of the releases, 2.1 to 2.15.
 
 
 _ATEN = "torch.ops.aten."

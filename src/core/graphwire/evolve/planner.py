@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from graphwire.evolve.node_editor import TouchedNode
 
 # ------------------------------------------------------------------- describes changes of operators: one row per change
-# `operators` has the rows of torch's releases that introduced a version of the schema, `release_forms` those of later releases,
-# and an opset upgrader those of its namespace. The functions of a row edit one node. They receive a `form_editor.FormEditor`
-# between two versions of the schema, and an `editor.NodeEditor` on records of the current one. Methods that both editors have
-# share their names.
+# `operator_forms.SCHEMA_CHANGES` has the rows of torch's releases that introduced a version of the schema,
+# `operator_forms.RELEASE_CHANGES` those of later releases, and an opset upgrader those of its namespace. The functions of a row
+# edit one node. They receive a `FormEditor` between two versions of the schema, and a `NodeEditor` on records of the current one.
+# Methods that both editors have share their names.
 
 
 EditNode: TypeAlias = Callable[[Any], None]
@@ -98,8 +98,8 @@ def opset_steps(namespace: str, newest: int, changes: Iterable[Change]) -> tuple
 # A program records the version of each operator namespace that it uses. `plan` compares them with the requested versions, by
 # default the installed ones. For each namespace that differs it finds the chain of upgraders (or downgraders), and runs it on
 # the records to list the nodes that each step touches and the problems. `apply` returns the resulting program. An upgrader
-# writes operators of other namespaces in their installed versions, so ATen's steps come first on the way up and last on the way
-# down.
+# writes operators of other namespaces in their installed versions, so ATen's steps come first on the way up and last on the
+# way down.
 
 
 UnknownOps: TypeAlias = Literal["error", "opaque"]

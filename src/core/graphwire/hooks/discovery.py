@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 # ---- finds installed plugins in the files of `sys.path`, without `importlib.metadata`, whose import takes longer than the search
 # Only the plain case is read here: folders `*.dist-info` and `*.egg-info` with well-formed files. Whatever is not plain, such
-# as a
-# zip archive on the path, another finder of distributions, or a malformed file, is left to `importlib.metadata`.
+# as a zip archive on the path, another finder of distributions, or a malformed file, is left to `importlib.metadata`.
 
 
 _METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}

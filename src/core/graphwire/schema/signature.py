@@ -243,9 +243,9 @@ class GraphSignature(msgspec.Struct, gc=False):
 
 
 # ------------------------- name lookups on a graph signature, with the property names of torch's `ExportGraphSignature`
-# The records in `schema.signature` hold one spec for each input and output. This module answers questions about all of
-# them together, and keeps them correct while a graph is edited. Names are those of values in the graph. Targets are
-# qualified names of weights and constants or, for a user input, the name of its value.
+# The records in `schema.signature` hold one spec for each input and output. This module answers questions about all of them
+# together, and keeps them correct while a graph is edited. Names are those of values in the graph. Targets are qualified
+# names of weights and constants or, for a user input, the name of its value.
 
 
 Literal: TypeAlias = int | float | bool | str | None

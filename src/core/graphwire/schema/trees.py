@@ -22,8 +22,8 @@ from graphwire.schema import (
 )
 
 # ---------------------------------------------------------------- programs from bytes that msgspec reads, or from trees
-# Metas of values make up most of a document and are highly repetitive: a thousand values have a few dozen metas. Equal
-# metas become one record, which is read, checked and freed once.
+# Metas of values make up most of a document and are highly repetitive: a thousand values have a few dozen metas. Equal metas
+# become one record, which is read, checked and freed once.
 
 
 class _UnreadGraph(Graph, omit_defaults=True):
@@ -198,10 +198,10 @@ def program_from_tree(tree: Any) -> Program:
 
 
 # ------------------------------ expansion of shared tables, such as stack traces, with bounds on the size of the result
-# A table stores once what a thousand nodes share, and forty rows that refer to each other can expand to 2**40 parts.
-# torch has no tables: it stores a text on each node, and copies the origins of each. Therefore each use is measured from
-# the row lengths before it is expanded, and a use beyond the bounds is dropped. The data is informative only; the program
-# computes the same without it.
+# A table stores once what a thousand nodes share, and forty rows that refer to each other can expand to 2**40 parts. torch
+# has no tables: it stores a text on each node, and copies the origins of each. Therefore each use is measured from the row
+# lengths before it is expanded, and a use beyond the bounds is dropped. The data is informative only; the program computes
+# the same without it.
 
 
 MAX_DEPTH = 40

@@ -27,9 +27,10 @@ from graphwire.schema import Node
 # * **fixed**: it may change a tensor in place, or change how later nodes compute (gradient mode, autocast), or its operator is
 #   unknown. No node moves past it, in either direction, because any value may share memory with the tensor it changes.
 #
-# Without torch only the name of an operator is known. So only ATen operators, primitives and functions on symbols can be pure,
-# unless their name ends like an in-place operator's or is listed here. Operators of other libraries are fixed. A test compares
-# the lists with the schemas of the installed torch. A higher-order operator has the greatest effect found in its subgraphs.
+# Without torch only the name of an operator is known. So only ATen operators, primitives and functions on symbols can be
+# pure, unless their name ends like an in-place operator's or is listed here. Operators of other libraries are fixed. A test
+# compares the lists with the schemas of the installed torch. A higher-order operator has the greatest effect found in its
+# subgraphs.
 
 
 class Effect(enum.IntEnum):

@@ -371,9 +371,9 @@ def _renamed(expression: Expression, rename: Callable[[str], str]) -> tuple[Expr
 
 
 # ------------------------ the content tree of a treespec, independent of how the contexts of its containers are encoded
-# A leaf is None; a container is `[type, context, child…]`. torch's text loses some facts about contexts; graphwire then writes
-# a tagged form under `TYPE@2`. The content keeps only what torch's text keeps: a tuple in a context is a list, and the keys of
-# a dict in it are text.
+# A leaf is None; a container is `[type, context, child…]`. torch's text loses some facts about contexts; graphwire then
+# writes a tagged form under `TYPE@2`. The content keeps only what torch's text keeps: a tuple in a context is a list, and the
+# keys of a dict in it are text.
 
 
 def treespec_content(text: str) -> Any:

@@ -17,8 +17,9 @@ from graphwire.wire.limits import Limits
 # --------------------------- the byte layout of a zip file (PKWARE's APPNOTE 6.3.10), as far as PyTorch archives use it
 # All numbers are little-endian.
 #
-# A zip file is a sequence of members, each a local header and its data, then the central directory (one entry for each member),
-# then the end record. If a size or an offset exceeds 32 bits, its field is all ones and a zip64 extra field holds the value.
+# A zip file is a sequence of members, each a local header and its data, then the central directory (one entry for each
+# member), then the end record. If a size or an offset exceeds 32 bits, its field is all ones and a zip64 extra field holds
+# the value.
 
 
 LOCAL_MAGIC = b"PK\x03\x04"
