@@ -306,6 +306,13 @@ def test_a_page_is_saved_and_opened(file, tmp_path, monkeypatch):
     assert len(opened) == 1
 
 
+def test_a_command_says_whether_there_was_a_browser(file, capsys, monkeypatch):
+    for found, said in ((True, "opened in the browser"), (False, "No browser was found")):
+        monkeypatch.setattr(webbrowser, "open", lambda _, found=found: found)
+        assert main(["view", str(file), "--no-torch"]) == 0
+        assert said in capsys.readouterr().out
+
+
 def test_a_notebook_shows_the_page_in_a_frame_without_access_to_it(file):
     page = graphwire.view(file, use_torch=False)
     shown = page._repr_html_()

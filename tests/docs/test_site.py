@@ -70,7 +70,7 @@ def test_contract_suites_document_what_to_set() -> None:
 
 
 def test_contract_suites_tell_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "graphwire.testing.programs", raising=False)
+    monkeypatch.delitem(sys.modules, "graphwire.testing.strategies", raising=False)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     with pytest.raises(ModuleNotFoundError, match=r"hypothesis.*pip install 'graphwire\[test\]'"):
         testing.trees  # noqa: B018

@@ -10,7 +10,7 @@ from hypothesis import given
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
 from graphwire.hooks import Tree, WireFormat
 from graphwire.testing import trees
-from graphwire.testing.programs import same_tree
+from graphwire.testing.strategies import same_tree
 from graphwire.wire.document import detect_format, read_document, write_document
 from graphwire.wire.limits import Limits
 from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree

@@ -18,7 +18,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
     add_files(parser)
     add_json(parser, "print a JSON object for each file, on a line of its own")
     add_method(parser)
-    add_target(parser, "only this release of torch, such as 2.6, or schema; torch is the installed release")
+    add_target(parser, "only this release of torch, such as 2.6; torch is the installed release")
     parser.set_defaults(run=_targets)
 
 

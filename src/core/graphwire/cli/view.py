@@ -89,6 +89,13 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
         if place.name != STDIN:
             output.line(f"{place.name}: {len(page):,} bytes")
     else:
-        path = made.show(browser=not arguments.no_browser)
-        output.line(f"{path}: {'written' if arguments.no_browser else 'opened in the browser'}")
+        import webbrowser
+
+        path = made.show(browser=False)
+        if arguments.no_browser:
+            output.line(f"{path}: written")
+        elif webbrowser.open(path.as_uri()):
+            output.line(f"{path}: opened in the browser")
+        else:
+            output.line(f"{path}: written. No browser was found: open this file in one")
     return OK

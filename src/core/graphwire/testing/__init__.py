@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from graphwire.testing.constant_codec import ConstantCodecContract
     from graphwire.testing.op_handler import OpHandlerContract
     from graphwire.testing.opset import OpsetContract
-    from graphwire.testing.programs import assert_same_program, assert_same_values, trees
+    from graphwire.testing.programs import assert_same_program, assert_same_values
+    from graphwire.testing.strategies import trees
     from graphwire.testing.treespec import TreespecContract
     from graphwire.testing.weight_store import WeightStoreContract
     from graphwire.testing.wire_format import WireFormatContract
@@ -44,7 +45,7 @@ _MODULES: Final = {
     "WireFormatContract": "wire_format",
     "assert_same_program": "programs",
     "assert_same_values": "programs",
-    "trees": "programs",
+    "trees": "strategies",
 }
 """The module of each public name."""
 

@@ -29,7 +29,8 @@ from graphwire.schema.texts.treespec import (
     split_version,
     with_version,
 )
-from graphwire.testing.programs import assert_same_values, same_tree
+from graphwire.testing.programs import assert_same_values
+from graphwire.testing.strategies import same_tree
 from graphwire.testing.suites import assert_light_imports, plugin_of
 
 _JUNK: tuple[Any, ...] = (
