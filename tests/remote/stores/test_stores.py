@@ -91,7 +91,7 @@ def test_weights_are_beside_it(store: Store, program: torch.export.ExportedProgr
 def test_what_fails_while_it_is_written_leaves_nothing(store: Store) -> None:
     url = f"{store.url}/half.pt2"
     writing = atomic_write(located(url, store.options))
-    with pytest.raises(errors.ArchiveError), writing as file, writing, ArchiveWriter(file) as archive:
+    with pytest.raises(errors.ArchiveError), writing as file, ArchiveWriter(file) as archive:
         archive.write_stream("data/weights/weight_0", 20 << 20, [bytes(12 << 20)])
     assert not _files(store).exists(url)
 
