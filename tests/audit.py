@@ -5,7 +5,7 @@ writing. An event counts when `graphwire.load` (or `loads`, `open`, `verify`, `i
 that is fixed in the source stands between:
 
 - an `import` statement: the module's name stands in our source or in a library's, not in a file;
-- a module that the source imports at its first use (`graphwire.lazy`), by a name in the source;
+- a module that the source imports at its first use, by a name in the source;
 - a module of torch that registers operators of torch, by a table in the source (`graphwire_plugins.ops`);
 - the discovery of installed plugins;
 - the codec of an encoding that the source names (`cp437`, of zip names);
