@@ -67,8 +67,8 @@ _LOADS = (
 )
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _EXCEPTIONS = (
-    ("graphwire/lazy.py", ""),
     ("graphwire/hooks/discovery.py", ""),
+    ("graphwire_plugins/library.py", "library"),
     ("graphwire_plugins/ops.py", "register_late"),
     ("/ast.py", "parse"),
     ("/encodings/__init__.py", "search_function"),
