@@ -461,6 +461,18 @@ def test_a_stream_has_no_folder(tmp_path: Path) -> None:
     check(graphwire.loads(stream.getvalue(), weights=tmp_path / "m.safetensors"))
 
 
+def test_damaged_weights_are_not_exported(tmp_path: Path) -> None:
+    module = torch.nn.Linear(4, 2)
+    file, new = tmp_path / "a.pt2", tmp_path / "w.safetensors"
+    graphwire.save(torch.export.export(module, (torch.ones(1, 4),)), file)
+    data = file.read_bytes()
+    start = data.index(bytes(module.weight.detach().untyped_storage()))
+    file.write_bytes(data[:start] + b"damaged!" + data[start + 8 :])
+    with pytest.raises(errors.ChecksumError, match=r"a\.pt2.*weight_"):
+        graphwire.weights(file, export=new)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.pt2"]
+
+
 def test_weights_are_listed_and_exported(saved: Path) -> None:
     found = {each.name: each for each in graphwire.weights(saved)}
     assert list(found) == list(PROGRAM.state_dict)

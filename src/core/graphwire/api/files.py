@@ -372,11 +372,13 @@ def weights(
 
     Raises:
         WeightsError: weights are missing or changed, with `export`.
+        ChecksumError: with `export`, the bytes of a weight are not those that were written. Nothing is written.
         EncodeError: the store cannot hold one of the weights; the error names them. The others are written.
         GraphwireError: as `open` and `Archive.program_of`.
     """
     with open(file, **options) as archive:
         from graphwire.api.saved_weights import export_weights, list_weights
+        from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
 
         name = archive.method(method)
         archive.program_of(name)
@@ -384,6 +386,9 @@ def weights(
         listed = list_weights(payloads, archive.weights.references, archive.weights.divided)
         if export is not None:
             archive.check_weights(name)
+            for record in payloads.records.values():
+                if isinstance(record, (ArchiveRecord, SwappedRecord)):
+                    record.verify()
             place = located(export, options.get("storage_options"))
             if lost := export_weights(payloads, place, archive.registry):
                 raise EncodeError(

@@ -45,6 +45,14 @@ class ArchiveRecord:
             return False
         return archive.offset(name) % ALIGNMENT == 0
 
+    def verify(self) -> None:
+        """Compare the bytes with the CRC-32 that the archive lists, reading them in pieces.
+
+        Raises:
+            ChecksumError: they differ from the written ones.
+        """
+        self._archive.verify(self._name)
+
     def view(self) -> memoryview:
         """Return the bytes, mapped from the file.
 
@@ -106,6 +114,11 @@ class SwappedRecord:
         self._record = record
         self._width = width
         self.nbytes = record.nbytes
+
+    def verify(self) -> None:
+        """Compare the bytes of the file with their checksum, as `ArchiveRecord.verify`."""
+        if isinstance(self._record, ArchiveRecord):
+            self._record.verify()
 
     def view(self) -> memoryview:
         """Return the bytes in little-endian order, in new memory."""
