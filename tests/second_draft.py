@@ -68,18 +68,18 @@ def draft_graph(graph: Record, names: dict[str, str]) -> Record:  # HIS-34, HIS-
         return {"as_int": literals[name]} if name in literals else {"as_name": name}
 
     def argument(each: Record) -> Record:  # HIS-36
-        ((arm, held),) = ((arm, held) for arm, held in each.items() if held is not None)
+        ((variant, held),) = ((variant, held) for variant, held in each.items() if held is not None)
         return {
             "as_none": lambda: {"as_none": []},
-            "as_tensor": lambda: {arm: renamed(held)},
-            "as_tensors": lambda: {arm: list(map(renamed, held))},
+            "as_tensor": lambda: {variant: renamed(held)},
+            "as_tensors": lambda: {variant: list(map(renamed, held))},
             "as_str": lambda: {"as_string": held},
             "as_symint": lambda: {"as_sym_int": integer(held)},
             "as_symints": lambda: {"as_sym_ints": list(map(integer, held))},
-            "as_layout": lambda: {arm: LAYOUTS[held]},
-            "as_device": lambda: {arm: draft_device(held)},
+            "as_layout": lambda: {variant: LAYOUTS[held]},
+            "as_device": lambda: {variant: draft_device(held)},
             "as_gm": lambda: {"as_graph": draft_module(held)},
-        }.get(arm, lambda: {arm: held})()
+        }.get(variant, lambda: {variant: held})()
 
     def node_of(node: Record) -> Record:
         target, metadata = node["target"], dict(node["metadata"])

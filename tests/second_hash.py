@@ -1,6 +1,6 @@
 """A second implementation of the content hash, from docs/spec alone: plain JSON in, nothing of graphwire.
 
-It reads documents of the current schema whose keys and arms are those of the specification. Comments name the rules.
+It reads documents of the current schema whose keys and variants are those of the specification. Comments name the rules.
 """
 
 from __future__ import annotations
@@ -116,48 +116,48 @@ class Found:
         return place
 
     def argument(self, argument: dict[str, Any]) -> Tree:
-        ((arm, held),) = argument.items()
-        return self.of(arm.removeprefix("as_"), held)
+        ((variant, held),) = argument.items()
+        return self.of(variant.removeprefix("as_"), held)
 
-    def of(self, arm: str, held: Any) -> Tree:
-        if arm in ALONE:
-            return ["list", *(self.of(ALONE[arm], item) for item in held)]
-        if arm in ("int", "bool", "string"):
+    def of(self, variant: str, held: Any) -> Tree:
+        if variant in ALONE:
+            return ["list", *(self.of(ALONE[variant], item) for item in held)]
+        if variant in ("int", "bool", "string"):
             return held
-        if arm == "none":
+        if variant == "none":
             return None
-        if arm == "float":
+        if variant == "float":
             return real(held)
-        if arm == "tensor":
+        if variant == "tensor":
             return self.value(["value", None], held["name"])
-        if arm in ("sym_int", "sym_float", "sym_bool"):
+        if variant in ("sym_int", "sym_float", "sym_bool"):
             if held.get("as_name") is not None:
                 return self.value(["value", None], held["as_name"])
             return self.argument(held)
-        if arm == "optional_tensor":
+        if variant == "optional_tensor":
             return self.argument(held)
-        if arm == "results":
+        if variant == "results":
             return self.value(["results", None], f"results {held}")
-        if arm == "custom_obj":
+        if variant == "custom_obj":
             return self.value(["object", held["class_fqn"], None], held["name"])
-        if arm == "graph":
+        if variant == "graph":
             place: list[Tree] = ["graph", None]
             self.graphs.append((place, held["graph"]))
             return place
-        if arm == "sequence":
+        if variant == "sequence":
             return ["list", *map(self.argument, held["items"])]
-        if arm == "string_to_argument":
+        if variant == "string_to_argument":
             return ["mapping", *([key, self.argument(each)] for key, each in held.items())]
-        if arm == "mapping":
+        if variant == "mapping":
             return ["mapping", *([self.argument(each["key"]), self.argument(each["value"])] for each in held)]
-        if arm == "slice":
+        if variant == "slice":
             return ["slice", *(self.argument(held[part]) for part in ("start", "stop", "step"))]
-        if arm == "treespec":
+        if variant == "treespec":
             return ["treespec", structure(held if isinstance(held, str) else held["spec"])]
-        return literal(arm, held)
+        return literal(variant, held)
 
 
-def literal(arm: str, held: Any) -> Tree:
+def literal(variant: str, held: Any) -> Tree:
     found: dict[str, Any] = {
         "range": lambda: [held["start"], held["stop"], held["step"]],
         "complex": lambda: [real(held["real"]), real(held["imag"])],
@@ -173,7 +173,7 @@ def literal(arm: str, held: Any) -> Tree:
         "layout_name": "layout",
         "memory_format": "memory format",
     }
-    return [kinds.get(arm, arm), *(found[arm]() if arm in found else [held])]
+    return [kinds.get(variant, variant), *(found[variant]() if variant in found else [held])]
 
 
 # ------------------------------------------------------------------------------------------ effects (CAN-27)
@@ -456,9 +456,9 @@ def program_tree(program: dict[str, Any]) -> tuple[Tree, Form]:
     }
 
     def rank(pair: tuple[dict[str, Any], Any]) -> tuple[int, str, int]:
-        ((arm, held),) = pair[0].items()
+        ((variant, held),) = pair[0].items()
         name = next((held[field] for field in TARGETS if field in held), "")
-        return ORDER[arm], name, places.get(held.get("user_input_name"), 0)
+        return ORDER[variant], name, places.get(held.get("user_input_name"), 0)
 
     inputs = sorted(zip(signature["input_specs"], graph["inputs"], strict=True), key=rank)
     outputs = sorted(zip(signature["output_specs"], graph["outputs"], strict=True), key=rank)
@@ -475,13 +475,13 @@ def program_tree(program: dict[str, Any]) -> tuple[Tree, Form]:
             place[-1] = objects.setdefault(name, f"object_{len(objects)}")
 
     def spec_tree(spec: dict[str, Any]) -> Tree:
-        ((arm, held),) = spec.items()
-        tree = [KINDS.get(arm, arm), *(held[field] for field in TARGETS if field in held)]
+        ((variant, held),) = spec.items()
+        tree = [KINDS.get(variant, variant), *(held[field] for field in TARGETS if field in held)]
         if "user_input_name" in held:
             tree.append(form.names.get(held["user_input_name"], held["user_input_name"]))
-        if arm == "buffer":
+        if variant == "buffer":
             tree.append(held["persistent"])
-        if arm == "constant_input":
+        if variant == "constant_input":
             tree.append(Found().argument(held["value"]) if held["value"] else None)
         return tree
 

@@ -56,7 +56,9 @@ def arguments(tree: Record) -> Iterator[Record]:
                 yield from inside(named["arg"])
     signature = tree["graph_module"]["signature"]
     for spec in (*signature.get("input_specs", ()), *signature.get("output_specs", ())):
-        yield from ([spec[arm]["arg"]] if (arm := next(iter(spec))) in ("user_input", "user_output") else [])
+        yield from (
+            [spec[variant]["arg"]] if (variant := next(iter(spec))) in ("user_input", "user_output") else []
+        )
     for entry in tree["graph_module"]["module_call_graph"]:
         if entry.get("signature"):
             yield from (*entry["signature"]["inputs"], *entry["signature"]["outputs"])
@@ -133,9 +135,9 @@ def specs_of(maps: Record, graph: Record) -> Record:  # HIS-14
 
     def of_input(argument: Record) -> Record:
         tensor = argument.get("as_tensor")
-        for field, arm in (("inputs_to_parameters", "parameter"), ("inputs_to_buffers", "buffer")):
+        for field, variant in (("inputs_to_parameters", "parameter"), ("inputs_to_buffers", "buffer")):
             if tensor and tensor["name"] in maps[field]:
-                return {arm: {"arg": tensor, f"{arm}_name": maps[field][tensor["name"]]}}
+                return {variant: {"arg": tensor, f"{variant}_name": maps[field][tensor["name"]]}}
         return {"user_input": {"arg": argument}}
 
     to_parameters = dict(backward.get("gradients_to_parameters", {}))

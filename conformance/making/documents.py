@@ -18,9 +18,9 @@ def tensor(name: str) -> Tree:
     return {"as_tensor": {"name": name}}
 
 
-def named(arm: str, name: str) -> Tree:
+def named(variant: str, name: str) -> Tree:
     """An argument: a symbolic number by name."""
-    return {arm: {"as_name": name}}
+    return {variant: {"as_name": name}}
 
 
 def whole(*numbers: int) -> list[Tree]:

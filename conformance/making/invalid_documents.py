@@ -69,12 +69,12 @@ def argument(name: str, rule: str, value: Tree, requires: str = "") -> Case:
 def shape_cases() -> Iterator[Case]:
     """Trees that are no records."""
     union, types, required, null = "DOC-10", "DOC-4", "DOC-4", "DOC-8"
-    yield argument("union_without_an_arm", union, {})
-    yield argument("union_with_two_arms", union, {"as_int": 1, "as_bool": True})
-    yield argument("union_with_only_a_null_arm", union, {"as_int": None})
-    yield argument("unknown_arm", "DOC-10 VER-8", {"as_hologram": 1})
-    yield argument("inner_union_with_two_arms", union, {"as_sym_int": {"as_name": "n", "as_int": 1}})
-    yield argument("inner_union_without_an_arm", union, {"as_sym_int": {}})
+    yield argument("union_without_a_variant", union, {})
+    yield argument("union_with_two_variants", union, {"as_int": 1, "as_bool": True})
+    yield argument("union_with_only_a_null_variant", union, {"as_int": None})
+    yield argument("unknown_variant", "DOC-10 VER-8", {"as_hologram": 1})
+    yield argument("inner_union_with_two_variants", union, {"as_sym_int": {"as_name": "n", "as_int": 1}})
+    yield argument("inner_union_without_a_variant", union, {"as_sym_int": {}})
     yield argument("int_of_text", "DOC-13", {"as_int": "1"})
     yield argument("int_of_a_truth_value", "DOC-13", {"as_int": True})
     yield argument("int_of_a_fraction", "DOC-13", {"as_int": 1.5})
@@ -325,7 +325,7 @@ def value_cases() -> Iterator[Case]:
         "an output that nothing defines",
         program(graph([tensor("x")], [tensor("y")], [], {"x": meta()})),
     )
-    yield of("kind", "GRA-5", "a reference by the arm of another kind", taking(named("as_sym_int", "x")))
+    yield of("kind", "GRA-5", "a reference by the variant of another kind", taking(named("as_sym_int", "x")))
     yield of(
         "kind_of_an_output",
         "GRA-5",
@@ -600,22 +600,22 @@ def signature_cases() -> Iterator[Case]:
         edited(simple(), f"{SIGNATURE}.output_specs", twice),
     )
     yield of(
-        "without_an_arm",
+        "without_a_variant",
         "SIG-1 DOC-27",
-        "a role without an arm",
+        "a role without a variant",
         edited(simple(), f"{SIGNATURE}.input_specs.0", {}),
     )
     both = {"user_input": {"arg": tensor("x")}, "token": {"arg": {"name": "x"}}}
     yield of(
-        "two_arms",
+        "two_variants",
         "SIG-1 DOC-27",
-        "a role with two arms",
+        "a role with two variants",
         edited(simple(), f"{SIGNATURE}.input_specs.0", both),
     )
     yield of(
-        "unknown_arm",
+        "unknown_variant",
         "VER-8",
-        "a role with an unknown arm",
+        "a role with an unknown variant",
         edited(simple(), f"{SIGNATURE}.input_specs.0", {"oracle": {}}),
     )
     yield of(
@@ -647,7 +647,7 @@ def signature_cases() -> Iterator[Case]:
         program(number, [{"parameter": {"arg": {"name": "n"}, "parameter_name": "w"}}]),
         weights={"w": payload},
     )
-    for arm, fields in {
+    for variant, fields in {
         "buffer_mutation": {"buffer_name": "nothing"},
         "parameter_mutation": {"parameter_name": "nothing"},
         "user_input_mutation": {"user_input_name": "nothing"},
@@ -656,9 +656,11 @@ def signature_cases() -> Iterator[Case]:
         tree = program(
             graph([tensor("x")], [tensor("x")], [], {"x": meta()}),
             None,
-            [{arm: {"arg": {"name": "x"}, **fields}}],
+            [{variant: {"arg": {"name": "x"}, **fields}}],
         )
-        yield of(f"{arm}_of_nothing", "SIG-12", f"a {arm.replace('_', ' ')} of what is no input", tree)
+        yield of(
+            f"{variant}_of_nothing", "SIG-12", f"a {variant.replace('_', ' ')} of what is no input", tree
+        )
     tree = program(graph([tensor("x")], [{"as_ints": [1]}], [], {"x": meta()}))
     yield of("output_list", "SIG-11", "an output for the caller that is a list", tree)
     ranges = {

@@ -82,7 +82,7 @@ documents/absent_fields                 DOC-7 VER-11
 documents/stated_defaults               DOC-7
 documents/unknown_fields                DOC-6 VER-6
 documents/later_minor                   VER-4 VER-5 DOC-2
-documents/null_arms                     DOC-10
+documents/null_variants                     DOC-10
 documents/placed                        GRA-56
 documents/names_of_removed_values       GRA-71
 documents/origins                       VER-3 EXT-14 GRA-19 GRA-63

@@ -1,4 +1,4 @@
-"""Valid files: documents. Every argument arm, every extension, names, numbers, texts, signatures."""
+"""Valid files: documents. Every argument variant, every extension, names, numbers, texts, signatures."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ DTYPES = (*range(1, 14), *range(28, 36))
 
 
 def argument_cases() -> Iterator[Case]:
-    """A file for each arm, and for the edges of its values."""
+    """A file for each variant, and for the edges of its values."""
     for name, (argument, feature) in arguments().items():
         yield case(
             "arguments", name, f"a node takes {name.replace('_', ' ')}", taking(argument, requires=feature)
@@ -637,7 +637,7 @@ def document_cases() -> Iterator[Case]:
     null = simple()
     argument = null["graph_module"]["graph"]["nodes"][0]["inputs"][0]
     argument["arg"] = {"as_none": None, "as_tensor": {"name": "x"}, "as_int": None}
-    yield case("documents", "null_arms", "a union whose other arms are null", null)
+    yield case("documents", "null_variants", "a union whose other variants are null", null)
     empty = program(graph())
     yield case("documents", "empty", "a program without inputs, outputs and nodes", empty)
     provenance = simple(

@@ -172,7 +172,7 @@ def put(folder: str, side: str, commit: str, path: str) -> str:
 
 
 def graphwire(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of graphwire on files of a folder, whose name is left out of what it prints.
+    """Run a command of graphwire on files of a folder, whose name is dropped of what it prints.
 
     It uses no other plugins: it reads files of whoever opened the pull request.
     """

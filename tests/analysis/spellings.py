@@ -22,15 +22,15 @@ _EMPTY = (
 )
 
 
-def _symbolic(arm: str, literal: str) -> Callable[[Any], dict[str, Any]]:
-    return lambda value: {arm: {literal: value}}
+def _symbolic(variant: str, literal: str) -> Callable[[Any], dict[str, Any]]:
+    return lambda value: {variant: {literal: value}}
 
 
-def _symbolics(arm: str, literal: str) -> Callable[[Any], dict[str, Any]]:
-    return lambda values: {arm: [{literal: value} for value in values]}
+def _symbolics(variant: str, literal: str) -> Callable[[Any], dict[str, Any]]:
+    return lambda values: {variant: [{literal: value} for value in values]}
 
 
-OTHER_ARMS: dict[str, list[Callable[[Any], dict[str, Any]]]] = {
+OTHER_VARIANTS: dict[str, list[Callable[[Any], dict[str, Any]]]] = {
     "as_int": [_symbolic("as_sym_int", "as_int")],
     "as_float": [_symbolic("as_sym_float", "as_float")],
     "as_bool": [_symbolic("as_sym_bool", "as_bool")],
@@ -41,7 +41,7 @@ OTHER_ARMS: dict[str, list[Callable[[Any], dict[str, Any]]]] = {
     "as_tensors": [_symbolics("as_optional_tensors", "as_tensor")],
     "as_none": [_symbolic("as_optional_tensor", "as_none")],
 }
-"""For each arm others that say the same."""
+"""For each variant others that say the same."""
 
 
 def respelled(tree: Any, salt: random.Random) -> Any:
@@ -69,7 +69,7 @@ def respelled(tree: Any, salt: random.Random) -> Any:
     elif "arg" in tree and "name" in tree and isinstance(tree["arg"], dict):
         if "kind" in tree:
             tree |= {"kind": salt.choice([None, 0, 1, 2]), "tuples": salt.random() < 0.5}
-            tree["arg"] = _other_arm(tree["arg"], salt)
+            tree["arg"] = _other_variant(tree["arg"], salt)
     elif "sizes" in tree:
         for part in (*tree["sizes"], *tree["strides"], tree["storage_offset"]):
             if part.get("as_int") is not None and salt.random() < 0.5:
@@ -90,14 +90,14 @@ def respelled(tree: Any, salt: random.Random) -> Any:
     return tree
 
 
-def _other_arm(argument: dict[str, Any], salt: random.Random) -> dict[str, Any]:
-    held = {arm: value for arm, value in argument.items() if value is not None}
+def _other_variant(argument: dict[str, Any], salt: random.Random) -> dict[str, Any]:
+    held = {variant: value for variant, value in argument.items() if value is not None}
     if len(held) != 1 or salt.random() < 0.3:
         return argument
-    ((arm, value),) = held.items()
+    ((variant, value),) = held.items()
     if value == []:
         return {salt.choice(_EMPTY): []}
-    return salt.choice(OTHER_ARMS.get(arm, [lambda value: {arm: value}]))(value)
+    return salt.choice(OTHER_VARIANTS.get(variant, [lambda value: {variant: value}]))(value)
 
 
 def other_text(text: str, salt: random.Random) -> str:

@@ -262,7 +262,7 @@ def _operator(tree: dict[str, Any], salt: random.Random) -> None:
     salt.choice(tree["graph_module"]["graph"]["nodes"])["target"] = "torch.ops.aten.tanh.default"
 
 
-def _argument_left_out(tree: dict[str, Any], salt: random.Random) -> None:
+def _argument_dropped(tree: dict[str, Any], salt: random.Random) -> None:
     salt.choice(tree["graph_module"]["graph"]["nodes"])["inputs"].pop()
 
 
@@ -318,7 +318,7 @@ MEANINGFUL = [
         _literal,
         _kind_of_literal,
         _operator,
-        _argument_left_out,
+        _argument_dropped,
         _node_added,
         _dtype,
         _device,

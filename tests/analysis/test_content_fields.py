@@ -150,15 +150,15 @@ def _changes(record: str, field: str) -> bool:
         if held is not None and record in (
             "InputSpec",
             "OutputSpec",
-        ):  # under another arm it is of another kind
-            arm = "token" if field != "token" else holder.__struct_fields__[0]
+        ):  # under another variant it is of another kind
+            variant = "token" if field != "token" else holder.__struct_fields__[0]
             msgspec.structs.force_setattr(
-                holder, arm, UserInputSpec(Argument()) if arm == "user_input" else held
+                holder, variant, UserInputSpec(Argument()) if variant == "user_input" else held
             )
             try:
                 return _hash_with(number, holder, field, None) != HASHES[number]
             finally:
-                msgspec.structs.force_setattr(holder, arm, None)
+                msgspec.structs.force_setattr(holder, variant, None)
         inner = held[0] if isinstance(held, list) and held else held
         if isinstance(inner, msgspec.Struct):  # counts by what is in it
             return any((type(inner).__name__, name) in IN for name in inner.__struct_fields__)

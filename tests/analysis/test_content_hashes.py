@@ -25,7 +25,7 @@ from graphwire.analysis.canonical.content_hashing import HASH_VERSION
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "content_documents"
-"""What torch's files cannot say: every arm of an argument, of the signature and of what is known of values."""
+"""What torch's files cannot say: every variant of an argument, of the signature and of what is known of values."""
 CORPUS = HERE.with_name("corpus") / "corpus.tar.xz"
 
 PROGRAMS = {

@@ -12,7 +12,7 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spellings import OTHER_ARMS, other_text, respelled
+from spellings import OTHER_VARIANTS, other_text, respelled
 from test_canonical import _program, programs
 
 from graphwire.analysis.canonical import node_order as effects
@@ -25,7 +25,7 @@ from graphwire.analysis.canonical.symbol_names import (
     treespec_content,
 )
 from graphwire.analysis.diff.program_diff import diff
-from graphwire.schema import ARGUMENT_ARMS, Argument, Program, RangeConstraint
+from graphwire.schema import ARGUMENT_VARIANTS, Argument, Program, RangeConstraint
 from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import parse_infix
 from graphwire.schema.trees import from_tree
@@ -74,9 +74,9 @@ def test_what_messagepack_cannot_say_is_said_otherwise() -> None:
     )
 
 
-def test_every_arm_of_an_argument_has_a_content() -> None:
-    assert set(ARGUMENT_CONTENT) == set(ARGUMENT_ARMS)
-    assert set(OTHER_ARMS) < set(ARGUMENT_ARMS)
+def test_every_variant_of_an_argument_has_a_content() -> None:
+    assert set(ARGUMENT_CONTENT) == set(ARGUMENT_VARIANTS)
+    assert set(OTHER_VARIANTS) < set(ARGUMENT_VARIANTS)
 
 
 # ------------------------------------------------------------------------------------------------------ expressions

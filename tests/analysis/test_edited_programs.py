@@ -30,8 +30,8 @@ import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, ValidationError
 from graphwire.hooks import default_registry
 from graphwire.schema import ValueMetadata
-from graphwire.testing.portraits import Portrait, portrait
 from graphwire.testing.programs import assert_same_values, differences
+from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = sorted(default_registry().wire_formats)
 X = torch.tensor([[0.5, -2.0, 3.0, 1.0], [4.0, 0.25, -1.0, 2.0], [1.5, 2.5, -3.5, 0.0]])
@@ -137,7 +137,7 @@ def assert_comes_back(program: ExportedProgram, args: tuple[Any, ...] | None, kw
     Args:
         args: what it is called with; None not to call it.
     """
-    before = portrait(program)
+    before = snapshot(program)
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", GraphwireWarning)
@@ -149,14 +149,14 @@ def assert_comes_back(program: ExportedProgram, args: tuple[Any, ...] | None, kw
     if refused:
         assert any(text in refused for text in REFUSALS), refused
         return False
-    assert list(differences(portrait(program), before)) == [], "saving changed the program"
-    left_out = [str(each.message) for each in told if "is not saved" in str(each.message)]
+    assert list(differences(snapshot(program), before)) == [], "saving changed the program"
+    dropped = [str(each.message) for each in told if "is not saved" in str(each.message)]
     expected = _outcome(program, args, kwargs)
     for each in data.values():
         assert graphwire.verify(each) == []
         loaded = graphwire.loads(each)
-        found = [line for line in differences(portrait(loaded), before) if not _is_derived(line)]
-        assert found == [] or left_out, found
+        found = [line for line in differences(snapshot(loaded), before) if not _is_derived(line)]
+        assert found == [] or dropped, found
         assert graphwire.dumps(loaded) == data["json"], "the second save differs"
         assert_same_values(_outcome(loaded, args, kwargs), expected)
     return True
@@ -271,9 +271,9 @@ def test_a_copy_of_a_reader_comes_back_from_wherever_it_stands() -> None:
             program = with_copy("elements", reader, place, early=place % 12 == 0)
             if program is None:
                 break
-            before = portrait(program)
+            before = snapshot(program)
             loaded = graphwire.loads(graphwire.dumps(program))
-            assert list(differences(portrait(loaded), before)) == []
+            assert list(differences(snapshot(loaded), before)) == []
             tried += 1
     assert tried > 12
 
@@ -339,8 +339,8 @@ def test_uses_of_a_copy_that_are_nowhere_are_none() -> None:
     assert_same_values(_outcome(loaded, (X,), {}), _outcome(program, (X,), {}))
 
 
-def _state(program: ExportedProgram) -> Portrait:
-    described: Portrait = portrait(program)["graph_module"]
+def _state(program: ExportedProgram) -> Snapshot:
+    described: Snapshot = snapshot(program)["graph_module"]
     return described
 
 

@@ -59,9 +59,12 @@ def changes(tree: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     for name, held in tree["range_constraints"].items():
         yield f"the range of {name}", lambda held=held: held.update(max_val=(held["max_val"] or 500) + 1)
     for index, spec in enumerate(module["signature"]["input_specs"]):
-        for arm, field in (("parameter", "parameter_name"), ("buffer", "buffer_name")):
-            if arm in spec and not _is_mutated(module, spec[arm][field]):
-                yield f"inputs[{index}]", lambda held=spec[arm], field=field: held.update({field: "other"})
+        for variant, field in (("parameter", "parameter_name"), ("buffer", "buffer_name")):
+            if variant in spec and not _is_mutated(module, spec[variant][field]):
+                yield (
+                    f"inputs[{index}]",
+                    lambda held=spec[variant], field=field: held.update({field: "other"}),
+                )
 
 
 def _is_mutated(module: Any, name: str) -> bool:
@@ -87,11 +90,14 @@ def _in_argument(argument: Any, place: str) -> Iterator[tuple[str, Callable[[], 
         for index, each in enumerate(argument):
             yield from _in_argument(each, f"{place}[{index}]")
     elif isinstance(argument, dict):
-        for arm, value in argument.items():
-            if arm == "as_graph":
+        for variant, value in argument.items():
+            if variant == "as_graph":
                 yield from _in_graph(value["graph"], f"{place}.graph")
-            elif arm in OTHER:
-                yield f"{place}.{arm}", lambda arm=arm, value=value: argument.update({arm: OTHER[arm](value)})
+            elif variant in OTHER:
+                yield (
+                    f"{place}.{variant}",
+                    lambda variant=variant, value=value: argument.update({variant: OTHER[variant](value)}),
+                )
             else:
                 yield from _in_argument(value, place)
 

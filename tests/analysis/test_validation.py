@@ -104,8 +104,8 @@ def test_a_program_that_torch_wrote_has_no_problems(tree):
 
 def test_the_program_has_what_the_tests_break(tree):
     specs = tree["graph_module"]["signature"]
-    inputs = {arm for spec in specs["input_specs"] for arm in spec}
-    outputs = {arm for spec in specs["output_specs"] for arm in spec}
+    inputs = {variant for spec in specs["input_specs"] for variant in spec}
+    outputs = {variant for spec in specs["output_specs"] for variant in spec}
     assert inputs == {"parameter", "buffer", "tensor_constant", "user_input", "constant_input"}
     assert outputs == {"buffer_mutation", "user_output"}
 
@@ -139,66 +139,66 @@ def breaks(function: Break) -> Break:
 
 
 @breaks
-def two_arms_of_an_argument(tree):
+def two_variants_of_an_argument(tree):
     place, node = node_at(tree, LINEAR)
     node["inputs"][1]["arg"]["as_int"] = 1
-    return [(f"{place}.inputs[1].arg", "arm")]
+    return [(f"{place}.inputs[1].arg", "variant")]
 
 
 @breaks
-def no_arm_of_an_argument(tree):
+def no_variant_of_an_argument(tree):
     place, node = node_at(tree, LINEAR)
     node["inputs"][1]["arg"] = {}
-    return [(f"{place}.inputs[1].arg", "arm")]
+    return [(f"{place}.inputs[1].arg", "variant")]
 
 
 @breaks
-def two_arms_of_a_symbolic_argument(tree):
+def two_variants_of_a_symbolic_argument(tree):
     place, node = node_at(tree, VIEW)
     node["inputs"][1]["arg"]["as_sym_ints"][0] = {"as_int": 1, "as_name": "sym_size_int_1"}
-    return [(f"{place}.inputs[1].arg.as_sym_ints[0]", "arm")]
+    return [(f"{place}.inputs[1].arg.as_sym_ints[0]", "variant")]
 
 
 @breaks
-def no_arm_of_an_optional_tensor(tree):
+def no_variant_of_an_optional_tensor(tree):
     place, node = node_at(tree, VIEW)
     node["inputs"][0]["arg"] = {"as_optional_tensors": [{"as_none": True}, {}]}
-    return [(f"{place}.inputs[0].arg.as_optional_tensors[1]", "arm")]
+    return [(f"{place}.inputs[0].arg.as_optional_tensors[1]", "variant")]
 
 
 @breaks
-def two_arms_of_a_size(tree):
+def two_variants_of_a_size(tree):
     size = graph_of(tree)["tensor_values"]["x"]["sizes"][0]
     size["as_int"] = 3
-    return [("graph_module.graph.tensor_values['x'].sizes[0]", "arm")]
+    return [("graph_module.graph.tensor_values['x'].sizes[0]", "variant")]
 
 
 @breaks
-def no_arm_of_a_symbolic_value(tree):
+def no_variant_of_a_symbolic_value(tree):
     name = next(iter(graph_of(tree)["sym_int_values"]))
     graph_of(tree)["sym_int_values"][name] = {}
-    return [(f"graph_module.graph.sym_int_values['{name}']", "arm")]
+    return [(f"graph_module.graph.sym_int_values['{name}']", "variant")]
 
 
 @breaks
-def no_arm_of_a_hint(tree):
+def no_variant_of_a_hint(tree):
     graph_of(tree)["tensor_values"]["x"]["sizes"][0]["as_expr"]["hint"] = {}
-    return [("graph_module.graph.tensor_values['x'].sizes[0].as_expr.hint", "arm")]
+    return [("graph_module.graph.tensor_values['x'].sizes[0].as_expr.hint", "variant")]
 
 
 @breaks
-def two_arms_of_an_input_spec(tree):
+def two_variants_of_an_input_spec(tree):
     specs = tree["graph_module"]["signature"]["input_specs"]
     place = next(index for index, spec in enumerate(specs) if "user_input" in spec)
     specs[place]["token"] = {"arg": {"name": "x"}}
-    return [(f"{SIGNATURE}.input_specs[{place}]", "arm")]
+    return [(f"{SIGNATURE}.input_specs[{place}]", "variant")]
 
 
 @breaks
-def no_arm_of_an_output_spec(tree):
+def no_variant_of_an_output_spec(tree):
     tree["graph_module"]["signature"]["output_specs"][-1] = {}
     last = len(tree["graph_module"]["signature"]["output_specs"]) - 1
-    return [(f"{SIGNATURE}.output_specs[{last}]", "arm")]
+    return [(f"{SIGNATURE}.output_specs[{last}]", "variant")]
 
 
 def constant_input(tree: Tree) -> tuple[str, Tree]:
@@ -208,10 +208,10 @@ def constant_input(tree: Tree) -> tuple[str, Tree]:
 
 
 @breaks
-def two_arms_of_a_literal(tree):
+def two_variants_of_a_literal(tree):
     place, spec = constant_input(tree)
     spec["value"]["as_bool"] = True
-    return [(f"{place}.value", "arm")]
+    return [(f"{place}.value", "variant")]
 
 
 @breaks
@@ -783,7 +783,7 @@ def a_composition_of_a_tensor_of_negative_size(tree):
     graph_of(tree)["compositions"] = {name: composition}
     place = f"graph_module.graph.compositions['{name}']"
     return [
-        (f"{place}.integers[0]", "arm"),
+        (f"{place}.integers[0]", "variant"),
         (f"{place}.parts[0].composition.parts[0].meta.sizes[0]", "extent"),
     ]
 
@@ -795,10 +795,10 @@ def a_namedtuple_with_a_field_that_is_code(tree):
 
 
 @breaks
-def an_example_input_without_an_arm(tree):
+def an_example_input_without_a_variant(tree):
     spec = tree["graph_module"]["module_call_graph"][0]["signature"]["in_spec"]
     tree["example_inputs"] = {"spec": spec, "leaves": [{"as_int": 1}, {}]}
-    return [("example_inputs.leaves[1]", "arm")]
+    return [("example_inputs.leaves[1]", "variant")]
 
 
 @breaks
@@ -821,7 +821,7 @@ def test_there_are_enough_ways_to_break_a_program():
 # ------------------------------------------------------------------------------------------------ many ways at once
 
 INDEPENDENT = [
-    "two_arms_of_a_size",
+    "two_variants_of_a_size",
     "a_literal_that_is_not_the_graphs",
     "a_reference_in_a_list_to_no_value",
     "a_node_with_a_bad_name",
@@ -939,7 +939,7 @@ def test_the_depth_is_a_limit(tree):
 # --------------------------------------------------------------------------------------------------------- tables
 
 
-def test_every_arm_of_a_spec_has_a_rule():
+def test_every_variant_of_a_spec_has_a_rule():
     assert set(validation._SPEC_RULES) == {*InputSpec.__struct_fields__, *OutputSpec.__struct_fields__}
 
 

@@ -20,7 +20,7 @@ import graphwire
 from graphwire.errors import Obstacle
 from graphwire.evolve.chain import obstacles_to
 from graphwire.evolve.targets import TARGETS
-from graphwire.schema import ARGUMENT_ARMS
+from graphwire.schema import ARGUMENT_VARIANTS
 from graphwire.schema.trees import to_tree
 from graphwire.wire.document import write_plain_json
 from graphwire.wire.package_writer import Document, save_package
@@ -144,7 +144,7 @@ USED: dict[str, Any] = {
     "as_results": "made",
     "as_range": {"start": 0, "stop": 10, "step": 3},
 }
-"""What each arm holds where values are used."""
+"""What each variant holds where values are used."""
 
 _MADE: dict[str, Any] = {
     "as_tensor": {"name": "p"},
@@ -159,26 +159,26 @@ _MADE: dict[str, Any] = {
     "as_custom_obj": {"name": "p", "class_fqn": "probe.Queue"},
     "as_mapping": [{"key": {"as_int": 1}, "value": tensor("p")}],
 }
-"""What those arms hold where values are made, which refer to some."""
+"""What those variants hold where values are made, which refer to some."""
 
 
-def _made(arm: str) -> Tree:
-    return {arm: _MADE.get(arm, USED[arm])}
+def _made(variant: str) -> Tree:
+    return {variant: _MADE.get(variant, USED[variant])}
 
 
-def _declare(graph: Tree, arm: str, meta: Tree, size: Tree) -> None:
+def _declare(graph: Tree, variant: str, meta: Tree, size: Tree) -> None:
     """State the values that `_made` makes."""
     known = {"int": size, "float": {"as_float": 4.0}, "bool": {"as_bool": True}}
-    several = isinstance(_MADE.get(arm), list) and arm not in ("as_optional_tensors", "as_mapping")
+    several = isinstance(_MADE.get(variant), list) and variant not in ("as_optional_tensors", "as_mapping")
     names = ("p", "q") if several else ("p",)
     for kind, value in known.items():
-        if arm in (f"as_sym_{kind}", f"as_sym_{kind}s"):
+        if variant in (f"as_sym_{kind}", f"as_sym_{kind}s"):
             table = f"sym_{kind}_values"
             graph[table] = {**graph.get(table, {}), **dict.fromkeys(names, value)}
             return
-    if arm == "as_custom_obj":
-        graph["custom_obj_values"] = {"p": _MADE[arm]}
-    elif arm in _MADE:
+    if variant == "as_custom_obj":
+        graph["custom_obj_values"] = {"p": _MADE[variant]}
+    elif variant in _MADE:
         graph["tensor_values"] = {**graph["tensor_values"], **dict.fromkeys(names, meta)}
 
 
@@ -195,21 +195,21 @@ def subgraph(outputs: list[Tree], meta: Tree, *nodes: Tree, inputs: list[Tree] |
     }
 
 
-def _argument(tree: Tree, arm: str) -> Tree:
+def _argument(tree: Tree, variant: str) -> Tree:
     return with_nodes(
-        tree, call(HOP, "made", [("", tensor("y")), ("", _used(tree, arm))], [tensor("made")], True)
+        tree, call(HOP, "made", [("", tensor("y")), ("", _used(tree, variant))], [tensor("made")], True)
     )
 
 
-def _used(tree: Tree, arm: str) -> Tree:
-    if arm == "as_graph":
+def _used(tree: Tree, variant: str) -> Tree:
+    if variant == "as_graph":
         graph = subgraph([tensor("c")], tree["graph_module"]["graph"]["tensor_values"]["y"])
-        return {arm: {"name": "branch", "graph": graph}}
-    return {arm: USED[arm]}
+        return {variant: {"name": "branch", "graph": graph}}
+    return {variant: USED[variant]}
 
 
-def _in_dict(tree: Tree, arm: str) -> Tree:
-    inner = {"as_string_to_argument": {"k": _used(tree, arm)}}
+def _in_dict(tree: Tree, variant: str) -> Tree:
+    inner = {"as_string_to_argument": {"k": _used(tree, variant)}}
     return with_nodes(tree, call(HOP, "made", [("", tensor("y")), ("", inner)], [tensor("made")], True))
 
 
@@ -219,8 +219,8 @@ def _more_leaves(text: str, side: Callable[[Tree], Tree]) -> str:
     return json.dumps([protocol, spec])
 
 
-def _output(tree: Tree, arm: str) -> Tree:
-    module, argument = tree["graph_module"], _used(tree, arm)
+def _output(tree: Tree, variant: str) -> Tree:
+    module, argument = tree["graph_module"], _used(tree, variant)
     module["graph"]["outputs"] = [*module["graph"]["outputs"], argument]
     module["signature"]["output_specs"] = [
         *module["signature"]["output_specs"],
@@ -232,13 +232,13 @@ def _output(tree: Tree, arm: str) -> Tree:
     return tree
 
 
-def _input(tree: Tree, arm: str) -> Tree:
-    module, argument = tree["graph_module"], _made(arm) if arm != "as_graph" else _used(tree, arm)
+def _input(tree: Tree, variant: str) -> Tree:
+    module, argument = tree["graph_module"], _made(variant) if variant != "as_graph" else _used(tree, variant)
     graph = module["graph"]
-    _declare(graph, arm, graph["tensor_values"]["y"], graph["sym_int_values"]["n"])
+    _declare(graph, variant, graph["tensor_values"]["y"], graph["sym_int_values"]["n"])
     graph["inputs"] = [*graph["inputs"], argument]
     constant = {"constant_input": {"name": "literal", "value": argument}}
-    spec = constant if arm in LITERALS else {"user_input": {"arg": argument}}
+    spec = constant if variant in LITERALS else {"user_input": {"arg": argument}}
     module["signature"]["input_specs"] = [*module["signature"]["input_specs"], spec]
     root = module["module_call_graph"][0]["signature"]
     root["inputs"] = [*root["inputs"], argument]
@@ -247,20 +247,22 @@ def _input(tree: Tree, arm: str) -> Tree:
     return tree
 
 
-def _call_of_module(tree: Tree, arm: str) -> Tree:
+def _call_of_module(tree: Tree, variant: str) -> Tree:
     module = tree["graph_module"]
     inner = copy.deepcopy(module["module_call_graph"][0]["signature"])
-    inner["inputs"] = [*inner["inputs"], _used(tree, arm)]
+    inner["inputs"] = [*inner["inputs"], _used(tree, variant)]
     module["module_call_graph"] = [*module["module_call_graph"], {"fqn": "inner", "signature": inner}]
     return tree
 
 
-def _inner_input(tree: Tree, arm: str) -> Tree:
+def _inner_input(tree: Tree, variant: str) -> Tree:
     graph = tree["graph_module"]["graph"]
     meta, size = graph["tensor_values"]["y"], graph["sym_int_values"]["n"]
-    inner = subgraph([tensor("c")], meta, inputs=[_made(arm) if arm != "as_graph" else _used(tree, arm)])
-    _declare(inner, arm, meta, size)
-    if arm in LITERALS:
+    inner = subgraph(
+        [tensor("c")], meta, inputs=[_made(variant) if variant != "as_graph" else _used(tree, variant)]
+    )
+    _declare(inner, variant, meta, size)
+    if variant in LITERALS:
         inner["input_names"] = ["a", "literal"]
     return _with_subgraph(tree, inner)
 
@@ -270,12 +272,12 @@ def _with_subgraph(tree: Tree, inner: Tree) -> Tree:
     return with_nodes(tree, call(HOP, "made", [("", tensor("y")), ("", held)], [tensor("made")], True))
 
 
-def _inner_output(tree: Tree, arm: str) -> Tree:
+def _inner_output(tree: Tree, variant: str) -> Tree:
     graph = tree["graph_module"]["graph"]
     meta, size = graph["tensor_values"]["y"], graph["sym_int_values"]["n"]
     nodes = []
-    if arm in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-        kind = arm.removeprefix("as_sym_")
+    if variant in ("as_sym_int", "as_sym_float", "as_sym_bool"):
+        kind = variant.removeprefix("as_sym_")
         measured = {"as_sym_int": {"as_name": "m"}}
         target = {"int": "_operator.mul", "float": "torch.sym_float", "bool": "_operator.gt"}[kind]
         given = [("a", measured), ("b", {"as_int": 1})][: 1 if kind == "float" else 2]
@@ -286,25 +288,31 @@ def _inner_output(tree: Tree, arm: str) -> Tree:
                 [("self", tensor("a")), ("dim", {"as_int": 0})],
                 [measured],
             ),
-            call(target, "p", given, [_made(arm)]),
+            call(target, "p", given, [_made(variant)]),
         ]
     local = {"as_tensor": {"name": "c"}, "as_tensors": [{"name": "c"}], "as_optional_tensor": tensor("c")}
-    returned = {arm: local[arm]} if arm in local else _made(arm) if arm != "as_graph" else _used(tree, arm)
+    returned = (
+        {variant: local[variant]}
+        if variant in local
+        else _made(variant)
+        if variant != "as_graph"
+        else _used(tree, variant)
+    )
     inner = subgraph([tensor("c"), returned], meta, *nodes)
     if nodes:
         inner["sym_int_values"] = {"m": size}
-        _declare(inner, arm, meta, size)
+        _declare(inner, variant, meta, size)
     return _with_subgraph(tree, inner)
 
 
 def _made_by(target: str, *before: Tree, bare: bool | None = None) -> Callable[[Tree, str], Tree]:
-    def make(tree: Tree, arm: str) -> Tree:
+    def make(tree: Tree, variant: str) -> Tree:
         graph = tree["graph_module"]["graph"]
-        _declare(graph, arm, graph["tensor_values"]["y"], graph["sym_int_values"]["n"])
+        _declare(graph, variant, graph["tensor_values"]["y"], graph["sym_int_values"]["n"])
         results = {"as_tensor": "one", "as_tensors": "some"}
-        name = target if target != "number" else results.get(arm, target)
+        name = target if target != "number" else results.get(variant, target)
         operator = HOP if name == HOP else f"torch.ops.graphwire_probe.{name}.default"
-        outputs = [*before, _made(arm) if arm != "as_graph" else _used(tree, arm)]
+        outputs = [*before, _made(variant) if variant != "as_graph" else _used(tree, variant)]
         made = call(operator, "made", [("" if name == HOP else "x", tensor("y"))], outputs, bare)
         return with_nodes(tree, made)
 
@@ -325,14 +333,14 @@ PLACES: dict[str, Callable[[Tree, str], Tree]] = {
     "result in a tuple": _made_by(HOP, bare=False),
     "one of two results of a higher-order operator": _made_by(HOP, tensor("first"), bare=False),
 }
-"""What puts an arm into a place of a program."""
+"""What puts a variant into a place of a program."""
 
 
-def arms() -> Iterator[tuple[str, str]]:
-    """Each place with each arm."""
+def variants() -> Iterator[tuple[str, str]]:
+    """Each place with each variant."""
     for place in PLACES:
-        for arm in ARGUMENT_ARMS:
-            yield place, arm
+        for variant in ARGUMENT_VARIANTS:
+            yield place, variant
 
 
 def obstacles_and_file(tree: Tree, target: str) -> tuple[list[Obstacle], bytes]:

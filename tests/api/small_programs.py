@@ -478,13 +478,13 @@ class _Buffers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("kept", torch.randn(3))
-        self.register_buffer("left_out", torch.randn(3), persistent=False)
+        self.register_buffer("dropped", torch.randn(3), persistent=False)
         self.register_buffer("unused", torch.randn(2))
         self.plain = torch.tensor([1.0, 2.0, 3.0])
         self.frozen = nn.Parameter(torch.randn(3), requires_grad=False)
 
     def forward(self, x: Tensor) -> Any:
-        return x * self.kept + self.left_out + self.plain + self.frozen + torch.tensor([0.5, 0.25, -0.0])
+        return x * self.kept + self.dropped + self.plain + self.frozen + torch.tensor([0.5, 0.25, -0.0])
 
 
 @_program

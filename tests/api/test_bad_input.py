@@ -233,7 +233,7 @@ def test_all_problems_of_a_document_are_listed(data: bytes) -> None:
     problems = caught.value.problems
     places = {problem.place: problem.kind for problem in problems}
     assert places["graph_module.graph.nodes[0].inputs[0].arg"] == "dangling-reference"
-    assert places["graph_module.graph.outputs[0]"] == "arm"
+    assert places["graph_module.graph.outputs[0]"] == "variant"
     of_range = [problem.kind for problem in problems if problem.place.startswith("range_constraints")]
     assert of_range == ["expression", "range"]
     assert all(str(problem) in str(caught.value) for problem in problems)

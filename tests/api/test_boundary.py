@@ -373,7 +373,7 @@ def test_a_program_that_lacks_what_module_asks_for_is_refused(what: str) -> None
 
 
 @pytest.mark.parametrize("given", [[1.0], {"x": 1.0}, ((1.0,), {1: 2.0}), ((1.0, 2.0), {}), ((), {"y": 1.0})])
-def test_example_inputs_of_another_structure_are_left_out(given: Any, program: ExportedProgram) -> None:
+def test_example_inputs_of_another_structure_are_dropped(given: Any, program: ExportedProgram) -> None:
     record, payloads = graphwire.to_schema(program)
     leaves, spec = pytree.tree_flatten(given)
     record.example_inputs = ExampleInputs(

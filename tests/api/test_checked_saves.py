@@ -51,14 +51,14 @@ def _registry(handler: Any) -> Registry:
     return Registry.discover().extended(Plugin())
 
 
-def _argument(**arms: Any) -> list[NamedArgument]:
-    return [NamedArgument("self", Argument(**arms))]
+def _argument(**variants: Any) -> list[NamedArgument]:
+    return [NamedArgument("self", Argument(**variants))]
 
 
 X = TensorArgument("x")
 BROKEN: dict[str, Any] = {
-    "no arm": _argument(),
-    "two arms": _argument(as_tensor=X, as_int=3),
+    "no variant": _argument(),
+    "two variants": _argument(as_tensor=X, as_int=3),
     "a value that nothing makes": _argument(as_tensor=TensorArgument("nobody")),
     "a value of another kind": _argument(as_sym_int=SymIntArgument(as_name="x")),
     "a name that is no argument's": [NamedArgument("not a name", Argument(as_tensor=X))],

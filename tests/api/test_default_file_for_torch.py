@@ -22,8 +22,8 @@ from graphwire.cli import main
 from graphwire.evolve.plain_values import subgraphs
 from graphwire.schema import Program, StackFrame
 from graphwire.schema.texts.metadata import ProcessNumbers
-from graphwire.testing.portraits import portrait
 from graphwire.testing.programs import assert_same_values
+from graphwire.testing.snapshots import snapshot
 from graphwire.wire.package_writer import Document, write_package
 
 _GOLDEN = Path(__file__).resolve().parents[1] / "golden/archives"
@@ -110,7 +110,7 @@ def test_provenance_reaches_torch_in_a_file_for_it() -> None:
     origins, found = (
         {
             name: node["meta"].get("from_node")
-            for name, node in portrait(each)["graph_module"]["nodes"].items()
+            for name, node in snapshot(each)["graph_module"]["nodes"].items()
         }
         for each in (program, read)
     )

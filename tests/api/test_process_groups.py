@@ -375,7 +375,7 @@ def test_a_process_group_in_a_functional_collective_is_written_by_its_name(job: 
     assert torch.equal(program.module()(torch.ones(2)), torch.full((2,), 2.0))
 
 
-def test_example_inputs_that_belong_to_a_job_are_left_out_with_a_warning(
+def test_example_inputs_that_belong_to_a_job_are_dropped_with_a_warning(
     job: Any, program: Any, tmp_path: Path
 ) -> None:
     program._example_inputs = ((dtensor(),), {})

@@ -13,8 +13,8 @@ from small_programs import ALL_PROGRAMS
 from torch.export import ExportedProgram, export, unflatten
 
 import graphwire
-from graphwire.testing.portraits import portrait
-from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
+from graphwire.testing.programs import assert_same_program, assert_same_snapshot, assert_same_values
+from graphwire.testing.snapshots import snapshot
 
 
 def third(number: int) -> pytest.MarkDecorator:
@@ -42,9 +42,9 @@ def test_saving_it_again_gives_the_same_bytes(
 
 
 def test_saving_changes_nothing_in_the_program(example: Example, wire_format: str) -> None:
-    before = portrait(example.program)
+    before = snapshot(example.program)
     graphwire.dumps(example.program, format=wire_format)
-    assert_same_portrait(portrait(example.program), before)
+    assert_same_snapshot(snapshot(example.program), before)
 
 
 def test_records_alone_make_the_program_too(example: Example, wire_format: str) -> None:

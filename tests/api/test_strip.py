@@ -74,7 +74,7 @@ def test_nothing_of_it_is_in_the_file(program, format, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_kind_is_left_out(program, kind, tmp_path) -> None:
+def test_one_kind_is_dropped(program, kind, tmp_path) -> None:
     graphwire.save(program, tmp_path / "a.pt2", extra_files={"notes.txt": "secret"}, strip=[kind])
     assert kinds_in(tmp_path / "a.pt2") == [each for each in KINDS if each != kind]
     graphwire.save(program, tmp_path / "a.pt2", target="torch", strip=[kind])
@@ -82,7 +82,7 @@ def test_one_kind_is_left_out(program, kind, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["stack_traces", ["weights"], 3])
-def test_what_cannot_be_left_out_is_refused(program, wrong, tmp_path) -> None:
+def test_what_cannot_be_dropped_is_refused(program, wrong, tmp_path) -> None:
     with pytest.raises(EncodeError, match="strip"):
         graphwire.save(program, tmp_path / "a.pt2", strip=wrong)
 

@@ -85,14 +85,14 @@ def test_torch_reads_what_requires_no_extension(example: Example, expected: list
 
 
 # `structured` has example inputs of a class of the user's own.
-@pytest.mark.filterwarnings("ignore:the example inputs are left out")
+@pytest.mark.filterwarnings("ignore:the example inputs are dropped")
 def test_we_read_what_torch_wrote(example: Example, theirs: bytes, expected: list[Any]) -> None:
     program = graphwire.loads(theirs)
     assert_same_values(results(program.module(), example.calls), expected)
 
 
 # `structured` has example inputs of a class of the user's own.
-@pytest.mark.filterwarnings("ignore:the example inputs are left out")
+@pytest.mark.filterwarnings("ignore:the example inputs are dropped")
 def test_what_torch_wrote_comes_back_from_our_own_file(theirs: bytes, wire_format: str) -> None:
     program = graphwire.loads(theirs)
     saved = graphwire.dumps(program, format=wire_format)

@@ -9,13 +9,13 @@ import pytest
 from documents_for_torch import (
     PLACES,
     Tree,
-    arms,
     base,
     call,
     obstacles_and_file,
     picture,
     read_by_torch,
     tensor,
+    variants,
     with_nodes,
 )
 from this_torch import RELEASE
@@ -27,10 +27,10 @@ from graphwire.schema.trees import program_from_tree
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"
 
 WITHOUT_ITS_VALUE = frozenset({"as_custom_obj"})
-"""Arms whose value a document made by hand cannot have; `tests/constructs` has real ones."""
+"""Variants whose value a document made by hand cannot have; `tests/constructs` has real ones."""
 
 NOT_AS_IT_IS = frozenset({"as_sequence", "as_optional_tensor"})
-"""Arms that a target's steps say otherwise; in a file as it is, torch reads them nowhere."""
+"""Variants that a target's steps say otherwise; in a file as it is, torch reads them nowhere."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,17 +42,17 @@ def _quiet() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:a graph has an argument that generated code cannot express")
 @pytest.mark.parametrize("place", PLACES)
-def test_an_arm_in_a_place_is_read_where_there_is_no_obstacle_and_not_where_there_is(place: str) -> None:
-    for where, arm in arms():
-        if where != place or arm in WITHOUT_ITS_VALUE:
+def test_a_variant_in_a_place_is_read_where_there_is_no_obstacle_and_not_where_there_is(place: str) -> None:
+    for where, variant in variants():
+        if where != place or variant in WITHOUT_ITS_VALUE:
             continue
-        tree = PLACES[place](base(), arm)
+        tree = PLACES[place](base(), variant)
         obstacles, data = obstacles_and_file(tree, TARGET)
         theirs = read_by_torch(data)
-        assert (theirs is None) == bool(obstacles), f"{arm} as {place}: {obstacles}"
+        assert (theirs is None) == bool(obstacles), f"{variant} as {place}: {obstacles}"
         # What calls of modules take is in no node.
         if theirs is not None and place != "call of a module":
-            assert picture(theirs) == picture(graphwire.loads(data)), f"{arm} as {place}"
+            assert picture(theirs) == picture(graphwire.loads(data)), f"{variant} as {place}"
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -61,14 +61,14 @@ def test_the_first_reader_of_a_file_is_the_oldest_release_from_which_on_nothing_
 ) -> None:
     """The note is made of records, obstacles are found in trees: both ask one table."""
     releases = ["torch-2.9", "torch-2.10", "torch-2.11", "torch-2.12"]
-    for where, arm in arms():
-        if where != place or arm in NOT_AS_IT_IS:
+    for where, variant in variants():
+        if where != place or variant in NOT_AS_IT_IS:
             continue
-        tree = PLACES[place](base(), arm)
+        tree = PLACES[place](base(), variant)
         noted = first_reader(program_from_tree(tree), is_json=True)
         free = [release for release in releases if not supports(tree, release)]
         expected = "graphwire-0.1" if not free else free[0]
-        assert noted == expected, f"{arm} as {place}"
+        assert noted == expected, f"{variant} as {place}"
         assert free == releases[len(releases) - len(free) :]
 
 

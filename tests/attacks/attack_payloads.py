@@ -199,7 +199,7 @@ EXTENTS = [
         error=GraphwireError,
     ),
     _weights(
-        "a weight that is left out",
+        "a weight that is dropped",
         r"lin.weight.*missing-payload",
         drop("['lin.weight']"),
         error=ValidationError,
@@ -269,7 +269,7 @@ CONFIGS = [
         "lin.weight.*needs",
     ),
     Attack(
-        "a record that is left out",
+        "a record that is dropped",
         lambda v: v.with_records({"data/weights/weight_0": None}),
         MissingRecordError,
         "weight_0",

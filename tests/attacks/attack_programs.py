@@ -435,26 +435,28 @@ STRUCTURE = [
         "two inputs of one name", r"\[duplicate\]", put(f"{G}.inputs[1].as_tensor.name", "p_lin_weight")
     ),
     _document(
-        "an argument without an arm", r"nodes\[0\].inputs\[0\].arg.*\[arm\]", put(f"{NODE}.inputs[0].arg", {})
+        "an argument without a variant",
+        r"nodes\[0\].inputs\[0\].arg.*\[variant\]",
+        put(f"{NODE}.inputs[0].arg", {}),
     ),
     _document(
-        "an argument with two arms",
-        r"nodes\[0\].inputs\[0\].arg.*\[arm\]",
+        "an argument with two variants",
+        r"nodes\[0\].inputs\[0\].arg.*\[variant\]",
         put(f"{NODE}.inputs[0].arg", {"as_int": 1, "as_tensor": {"name": "x"}}),
     ),
     _document(
-        "an argument with an unknown arm",
+        "an argument with an unknown variant",
         r"nodes\[0\].inputs\[0\].arg",
         put(f"{NODE}.inputs[0].arg", {"as_pickle": "x"}),
         error=SchemaError,
     ),
     _document(
-        "an argument with an arm and an unknown one",
+        "an argument with a variant and an unknown one",
         r"nodes\[0\].inputs\[0\].arg",
         put(f"{NODE}.inputs[0].arg", {"as_tensor": {"name": "x"}, "as_pickle": "x"}),
         error=SchemaError,
     ),
-    _document("an output without an arm", r"outputs\[0\].*\[arm\]", put(f"{G}.outputs[0]", {})),
+    _document("an output without a variant", r"outputs\[0\].*\[variant\]", put(f"{G}.outputs[0]", {})),
     _document("a value that nothing is known of", r"\[missing-value\]", drop(f"{G}.tensor_values['linear']")),
     _document(
         "a value that nothing makes",
@@ -486,15 +488,17 @@ STRUCTURE = [
         error=GraphwireError,
     ),
     _document(
-        "an input spec with two arms",
-        r"input_specs\[0\].*\[arm\]",
+        "an input spec with two variants",
+        r"input_specs\[0\].*\[variant\]",
         put(
             f"{SIGNATURE}.input_specs[0].buffer",
             {"arg": {"name": "p_lin_weight"}, "buffer_name": "b", "persistent": True},
         ),
     ),
     _document(
-        "an input spec without an arm", r"input_specs\[0\].*\[arm\]", put(f"{SIGNATURE}.input_specs[0]", {})
+        "an input spec without a variant",
+        r"input_specs\[0\].*\[variant\]",
+        put(f"{SIGNATURE}.input_specs[0]", {}),
     ),
     _document(
         "a mutation of a buffer that is none",

@@ -237,19 +237,19 @@ def put_guards(grammar: Grammar, tree: Tree) -> None:
 
 def put_arguments(grammar: Grammar, tree: Tree) -> None:
     """In arguments of nodes, and inputs and outputs, of symbols."""
-    arms: list[Any] = []
+    variants: list[Any] = []
     for graph in _graphs(tree):
-        arms += [named["arg"] for node in graph["nodes"] for named in node["inputs"]]
-        arms += [output for node in graph["nodes"] for output in node["outputs"]]
-        arms += [*graph["inputs"], *graph["outputs"]]
-    for argument in arms:
+        variants += [named["arg"] for node in graph["nodes"] for named in node["inputs"]]
+        variants += [output for node in graph["nodes"] for output in node["outputs"]]
+        variants += [*graph["inputs"], *graph["outputs"]]
+    for argument in variants:
         if grammar.chance.random() < 0.2:
-            for arm in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-                if arm in argument:
-                    argument[arm] = _symbolic(grammar)
-            for arm in ("as_sym_ints", "as_ints"):
-                if arm in argument:
-                    argument.pop(arm)
+            for variant in ("as_sym_int", "as_sym_float", "as_sym_bool"):
+                if variant in argument:
+                    argument[variant] = _symbolic(grammar)
+            for variant in ("as_sym_ints", "as_ints"):
+                if variant in argument:
+                    argument.pop(variant)
                     argument["as_sym_ints"] = [_symbolic(grammar)] * 3
 
 

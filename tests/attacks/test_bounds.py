@@ -182,7 +182,7 @@ def test_what_is_shared_is_never_unfolded(good: Victim, what: str, depth: int) -
         assert ends(way, 5), name
 
 
-def test_provenance_beyond_the_bounds_is_left_out_and_said(good: Victim) -> None:
+def test_provenance_beyond_the_bounds_is_dropped_and_said(good: Victim) -> None:
     data = good.with_document(lambda tree: _sources(tree, 300, 2))
     reports: list[LoadReport] = []
     with pytest.warns(GraphwireWarning, match="origins of nodes are not loaded: [0-9]+ are longer"):

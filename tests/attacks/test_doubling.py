@@ -136,7 +136,7 @@ def _argument(plain: Victim, opening: str, closing: str, count: int) -> bytes:
     tree = plain.document
     _nodes(tree)[0]["inputs"][-1]["arg"] = "@"
     features = {"sequences": "as_sequence", "mappings": "as_mapping", "slices": "as_slice"}
-    tree["requires"] = [name for name, arm in features.items() if arm in opening]
+    tree["requires"] = [name for name, variant in features.items() if variant in opening]
     text = json.dumps(tree).replace('"@"', opening * count + '{"as_int": 1}' + closing * count)
     return plain.with_records({DOCUMENT: text.encode()})
 

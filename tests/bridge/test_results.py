@@ -191,7 +191,7 @@ def _reading(program: ExportedProgram, call: torch.fx.Node, index: int) -> torch
         return program.graph.call_function(operator.getitem, (call, index))
 
 
-def test_a_reader_of_an_attribute_that_nothing_uses_is_left_out_with_a_warning() -> None:
+def test_a_reader_of_an_attribute_that_nothing_uses_is_dropped_with_a_warning() -> None:
     program = export(
         _Function(lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))), (torch.ones(3),)
     )

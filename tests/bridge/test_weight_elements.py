@@ -55,6 +55,6 @@ def test_a_weight_without_finite_elements_has_no_histogram(tensor):
     assert (found.finite, found.counts, found.not_finite) == (0, [], tensor.numel())
 
 
-def test_complex_weights_are_left_out():
+def test_complex_weights_are_dropped():
     payloads = payloads_of(z=torch.ones(2, dtype=torch.complex64), w=torch.ones(2))
     assert list(element_facts(payloads)) == ["w"]

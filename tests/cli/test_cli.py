@@ -269,8 +269,10 @@ def test_a_reader_that_goes_away_is_no_error(archive):
         (GraphwireError("\x1b[31mred").of("FILE"), "FILE: \\x1b[31mred"),
         (PermissionError(13, "Permission denied", "a.pt2"), "FILE: a.pt2: Permission denied"),
         (
-            ValidationError([Problem("a", "arm", "no arm"), Problem("b", "arm", "two\x1b arms")]).of("FILE"),
-            "FILE: 2 problems in the program\n  a: no arm [arm]\n  b: two\\x1b arms [arm]",
+            ValidationError(
+                [Problem("a", "variant", "no variant"), Problem("b", "variant", "two\x1b variants")]
+            ).of("FILE"),
+            "FILE: 2 problems in the program\n  a: no variant [variant]\n  b: two\\x1b variants [variant]",
         ),
         (
             RuntimeError("what"),

@@ -167,7 +167,7 @@ def test_the_suite_finds_a_fault_in_a_reader(
     assert rule in {each for _, rules in faults[fault] for each in rules}
 
 
-def test_the_suite_has_every_field_arm_enumeration_and_extension() -> None:
+def test_the_suite_has_every_field_variant_enumeration_and_extension() -> None:
     keys: set[str] = set()
     texts: set[str] = set()
     for path in [*SUITE.glob("valid/*/*.expected.json"), *SUITE.glob("given/*.expected.json")]:

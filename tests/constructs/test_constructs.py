@@ -20,8 +20,8 @@ from torch_construction import assert_made_as_by_torch
 import graphwire
 from graphwire.errors import EncodeError
 from graphwire.hooks import default_registry
-from graphwire.testing.portraits import Portrait, portrait
 from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = ("json", "msgpack", "cbor")
 KEPT = [key for key, construct in CONSTRUCTS.items() if construct.refusal is None]
@@ -31,7 +31,7 @@ REFUSED = [key for key, construct in CONSTRUCTS.items() if construct.refusal is 
 class Made(NamedTuple):
     """What is known of a construct's program, of one export: what it was before it was run, and what it computed."""
 
-    portrait: Portrait
+    snapshot: Snapshot
     graphs: list[torch.fx.Graph]
     """The program's own, and those below it."""
     saved: dict[str, bytes]
@@ -47,7 +47,7 @@ def made(key: str) -> Made:
     construct = CONSTRUCTS[key]
     with quiet():
         program = construct.program()
-        before = portrait(program)
+        before = snapshot(program)
         saved = {name: graphwire.dumps(program, format=name) for name in FORMATS}
         hashes = [
             graphwire.content_hash(each) for each in (program, *saved.values(), *_written_by_torch(program))
@@ -84,7 +84,7 @@ def test_it_comes_back_as_it_was_saves_to_the_same_bytes_and_computes_the_same(
     expected = made(key)
     with quiet():
         loaded = graphwire.loads(expected.saved[wire_format])
-        assert_same_program(loaded, expected.portrait)
+        assert_same_program(loaded, expected.snapshot)
         again = graphwire.dumps(loaded, format=wire_format)
         assert again == expected.saved[wire_format], "the second save gives other bytes"
         assert_same_values(_results(loaded, CONSTRUCTS[key].calls), expected.results)

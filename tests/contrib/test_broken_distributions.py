@@ -121,9 +121,9 @@ def test_each_is_listed_with_the_reason_and_warned_of_by_name(
     assert plugins[name]["status"] == "broken"
     assert REASONS[name] in plugins[name]["reason"]
     (warning,) = [
-        line for line in warnings.splitlines() if f"`{name}` of broken-" in line.partition(" is left out")[0]
+        line for line in warnings.splitlines() if f"`{name}` of broken-" in line.partition(" is dropped")[0]
     ]
-    assert f"==1.2 is left out: {plugins[name]['reason']}" in warning
+    assert f"==1.2 is dropped: {plugins[name]['reason']}" in warning
 
 
 def test_a_slow_one_is_warned_of_and_works(listed: tuple[dict[str, Any], str]) -> None:

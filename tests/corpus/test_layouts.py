@@ -169,7 +169,9 @@ def test_example_inputs_are_what_torch_reads(files: list[Path], layout_name: str
                 assert_same(found[leaf.as_tensor.name], value)
             else:
                 (literal,) = (
-                    getattr(leaf, arm) for arm in leaf.__struct_fields__ if getattr(leaf, arm) is not None
+                    getattr(leaf, variant)
+                    for variant in leaf.__struct_fields__
+                    if getattr(leaf, variant) is not None
                 )
                 assert literal == value or (literal is True and value is None)
 

@@ -217,7 +217,7 @@ def test_flash_attention_on_a_cpu_is_an_operator_of_its_own_and_comes_back() -> 
     assert any("flash_attention" in step.what and step.nodes for step in told)
 
 
-def test_a_parameter_that_is_newer_is_left_out_where_it_has_its_default() -> None:
+def test_a_parameter_that_is_newer_is_dropped_where_it_has_its_default() -> None:
     name = "torch.ops.aten.scaled_dot_product_attention.default"
     for value, refused in ((False, False), (True, True)):
         given = [{"name": "query", "arg": tensor("x")}, {"name": "enable_gqa", "arg": {"as_bool": value}}]

@@ -27,11 +27,11 @@ from graphwire.evolve.step import RELEASES, first_release, report_new_constructs
 from graphwire.evolve.targets import supports
 from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
 from graphwire.schema import (
-    ARGUMENT_ARMS,
-    ARMS,
+    ARGUMENT_VARIANTS,
     FEATURES,
     PLACES,
     VALUE_TABLES,
+    VARIANTS,
     Argument,
     Graph,
     GraphSignature,
@@ -45,7 +45,7 @@ from graphwire.schema.trees import to_tree
 
 
 def _golden() -> ModuleType:
-    """The script that made the golden files: its programs together have every record, arm and field."""
+    """The script that made the golden files: its programs together have every record, variant and field."""
     path = Path(__file__).parents[1] / "golden" / "make_golden.py"
     spec = importlib.util.spec_from_file_location("make_golden", path)
     assert spec is not None
@@ -57,7 +57,7 @@ def _golden() -> ModuleType:
 
 GOLDEN = _golden().PROGRAMS
 NEWEST = f"torch-{[*RELEASES][-1]}"
-EXTENSION_ARMS = ARGUMENT_ARMS[ARGUMENT_ARMS.index("as_float_lists") + 1 :]
+EXTENSION_VARIANTS = ARGUMENT_VARIANTS[ARGUMENT_VARIANTS.index("as_float_lists") + 1 :]
 
 
 def _records() -> Iterator[types.StructType]:
@@ -84,12 +84,12 @@ def test_every_field_of_a_record_has_a_row(kind: type[msgspec.Struct]) -> None:
     assert set(FIELDS[kind]) == {field.name for field in RECORDS[kind].fields}
 
 
-def test_every_arm_type_and_extension_has_a_row() -> None:
+def test_every_variant_type_and_extension_has_a_row() -> None:
     assert set(FIELDS) == set(RECORDS)
-    assert tuple(ARMS) == ARGUMENT_ARMS
+    assert tuple(VARIANTS) == ARGUMENT_VARIANTS
     assert set(TYPES) == set(ScalarType)
     assert set(EXTENSIONS) == set(FEATURES)
-    features = {row.feature for row in ARMS.values()} | {
+    features = {row.feature for row in VARIANTS.values()} | {
         row.feature for rows in FIELDS.values() for row in rows.values()
     }
     assert features - {""} <= set(EXTENSIONS)
@@ -98,10 +98,12 @@ def test_every_arm_type_and_extension_has_a_row() -> None:
 def test_what_a_row_dates_is_a_version_that_a_release_has() -> None:
     known = {*RELEASES.values(), None}
     assert {row.since for rows in FIELDS.values() for row in rows.values()} <= known
-    assert {row.since(place) for row in ARMS.values() for place in PLACES} <= known
-    for arm, row in ARMS.items():  # a place reads nothing that no argument may be
+    assert {row.since(place) for row in VARIANTS.values() for place in PLACES} <= known
+    for variant, row in VARIANTS.items():  # a place reads nothing that no argument may be
         if row.argument is not None:
-            assert all(row.since(place) is None or row.since(place) >= row.argument for place in PLACES), arm
+            assert all(row.since(place) is None or row.since(place) >= row.argument for place in PLACES), (
+                variant
+            )
 
 
 def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> None:
@@ -114,10 +116,10 @@ def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> Non
         assert found or version in only_fields, f"{version}: extend the golden program, or `only_fields`"
 
 
-@pytest.mark.parametrize("arm", EXTENSION_ARMS)
-def test_an_argument_that_is_an_extension_is_an_obstacle_for_every_release(arm: str) -> None:
+@pytest.mark.parametrize("variant", EXTENSION_VARIANTS)
+def test_an_argument_that_is_an_extension_is_an_obstacle_for_every_release(variant: str) -> None:
     nodes = [n for make in GOLDEN.values() for n in to_tree(make())["graph_module"]["graph"]["nodes"]]
-    argument = next(named["arg"] for node in nodes for named in node["inputs"] if arm in named["arg"])
+    argument = next(named["arg"] for node in nodes for named in node["inputs"] if variant in named["arg"])
     tree = copy.deepcopy(to_tree(_plain_program()))
     tree["graph_module"]["graph"]["nodes"][0]["inputs"].append({"name": "odd", "arg": argument, "kind": 2})
     with pytest.raises(TargetError):
@@ -176,7 +178,7 @@ def test_the_rows_of_torch_s_fields_are_those_of_torch_s_schema() -> None:
         theirs = getattr(torch_schema, "ExportedProgram" if kind is Program else kind.__name__, None)
         named = {field.name for field in dataclasses.fields(theirs)} if theirs is not None else set()
         if issubclass(kind, Argument):  # a tensor or None is torch's, and its reader reads it nowhere
-            named -= {arm for arm, row in ARMS.items() if row.resolved}
+            named -= {variant for variant, row in VARIANTS.items() if row.resolved}
         assert {name for name, row in rows.items() if row.since is not None} == named, kind.__name__
 
 
@@ -245,8 +247,8 @@ def _others(tree: Any) -> set[str]:
     return found
 
 
-def test_the_arms_that_every_reader_of_the_archive_reads_come_first() -> None:
+def test_the_variants_that_every_reader_of_the_archive_reads_come_first() -> None:
     """The first reader of a file is found without a look at them."""
-    for arm in ARGUMENT_ARMS[: ARGUMENT_ARMS.index("as_optional_tensor")]:
-        assert ARMS[arm].argument is not None, arm
-        assert ARMS[arm].argument <= RELEASES["2.9"], arm
+    for variant in ARGUMENT_VARIANTS[: ARGUMENT_VARIANTS.index("as_optional_tensor")]:
+        assert VARIANTS[variant].argument is not None, variant
+        assert VARIANTS[variant].argument <= RELEASES["2.9"], variant

@@ -73,7 +73,7 @@ def test_a_document_changed_anywhere_is_a_value_or_an_error_of_ours(seed: int) -
     errors_of(made_document(random.Random(seed)), "the bytes")
 
 
-# What is put in place of each value: another type, another arm, a number at an edge, nothing, the same twice.
+# What is put in place of each value: another type, another variant, a number at an edge, nothing, the same twice.
 CHANGES: tuple[Callable[[Slot], None], ...] = (
     lambda slot: slot.container.__delitem__(slot.key),
     lambda slot: slot.put([slot.value, copied(slot.value)]),

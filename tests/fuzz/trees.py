@@ -1,7 +1,7 @@
 """Documents changed as trees: what a hostile writer would do who knows the schema.
 
 A tree is changed in one to four places: what stands there is dropped, given twice, exchanged for what stands elsewhere under the same
-name, in this or in another program, given another type, a number at an edge, a name that is taken, another arm, or itself inside itself.
+name, in this or in another program, given another type, a number at an edge, a name that is taken, another variant, or itself inside itself.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Stock:
                 if isinstance(slot.value, str):
                     self.texts.append(slot.value)
         self.keys = sorted(self._by_key)
-        self.arms = [key for key in self.keys if key.startswith("as_")]
+        self.variants = [key for key in self.keys if key.startswith("as_")]
 
     def value(self, chance: random.Random, key: str) -> Tree:
         """Something that stands under a name somewhere."""
@@ -206,8 +206,8 @@ def _swap(chance: random.Random, slot: Slot, places: Sequence[Slot], _stock: Sto
     other.put(one)
 
 
-def _arm(chance: random.Random, slot: Slot, places: Sequence[Slot], stock: Stock) -> None:
-    """Say a union by another arm, with the old value or that of another, or by two."""
+def _variant(chance: random.Random, slot: Slot, places: Sequence[Slot], stock: Stock) -> None:
+    """Say a union by another variant, with the old value or that of another, or by two."""
     unions = [
         each.value
         for each in places
@@ -215,11 +215,11 @@ def _arm(chance: random.Random, slot: Slot, places: Sequence[Slot], stock: Stock
     ]
     if unions:
         union = chance.choice(unions)
-        arm = chance.choice(stock.arms)
+        variant = chance.choice(stock.variants)
         old = next(iter(union.values()))
         if chance.randrange(4):
             union.clear()
-        union[arm] = old if chance.randrange(2) else stock.value(chance, arm)
+        union[variant] = old if chance.randrange(2) else stock.value(chance, variant)
 
 
 def _nest(chance: random.Random, slot: Slot, _places: Sequence[Slot], _stock: Stock) -> None:
@@ -361,7 +361,7 @@ def _symbolic(chance: random.Random, slot: Slot, places: Sequence[Slot], _stock:
             )
 
 
-WAYS = (_share, _share_values, _state, _propagate, _symbolic, _symbolic, _drop, _drop, _repeat, _edge, _edge, _text, _number, _collide, _collide, _exchange, _exchange, _swap, _arm, _arm, _nest, _within, _order)  # fmt: skip
+WAYS = (_share, _share_values, _state, _propagate, _symbolic, _symbolic, _drop, _drop, _repeat, _edge, _edge, _text, _number, _collide, _collide, _exchange, _exchange, _swap, _variant, _variant, _nest, _within, _order)  # fmt: skip
 _MOST = 200_000
 """Places of a tree that still grows: some ways double it."""
 

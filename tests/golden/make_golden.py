@@ -1,8 +1,8 @@
-"""Writes the golden files: small documents that together own every record, arm and field of the schema, in every format.
+"""Writes the golden files: small documents that together own every record, variant and field of the schema, in every format.
 
     python tests/golden/make_golden.py
 
-A new field or arm goes into a program below, or into a new one. A file that exists and would change is a break with what
+A new field or variant goes into a program below, or into a new one. A file that exists and would change is a break with what
 was written before: the script refuses, unless it is told `--replace`. Before the first release nothing was written before.
 
     documents/NAME.FORMAT    the program NAME as a document
@@ -162,7 +162,7 @@ def program(contents: Graph, **fields: object) -> Program:
 
 
 def arguments() -> Program:
-    """A node for every arm of an argument, and what an argument may hold below it."""
+    """A node for every variant of an argument, and what an argument may hold below it."""
     inner = graph(
         inputs=[tensor("a"), Argument(as_none=True)],
         outputs=[tensor("a")],

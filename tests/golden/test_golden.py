@@ -156,7 +156,7 @@ NEVER_WRITTEN = {(PayloadMeta, "use_pickle")}
 """Fields whose other value only torch writes; required, so they are in the files all the same."""
 
 
-def test_every_record_arm_field_and_number_of_the_schema_owns_a_golden_file() -> None:
+def test_every_record_variant_field_and_number_of_the_schema_owns_a_golden_file() -> None:
     seen = {each for make in golden.PROGRAMS.values() for each in _seen(make())}
     payloads = golden.payloads()
     for metas in (payloads.weights, payloads.constants, payloads.sample_inputs):

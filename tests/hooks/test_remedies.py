@@ -113,7 +113,7 @@ def test_nobody_is_told_to_install_what_is_older_than_what_is_there(version: str
     assert f"acme {version} is installed, which no longer has torch.ops.gw_remedy.f.default" in text
 
 
-def test_one_that_is_left_out_is_to_be_let_in(data: bytes) -> None:
+def test_one_that_is_dropped_is_to_be_let_in(data: bytes) -> None:
     blocked = PluginInfo("acme", "acme", "2.0", status="blocked", reason="it is not named in `Registry.only`")
     text = told(data, Registry([*BOX, LoadedPlugin(blocked, ())]))
     assert "`acme` of acme==2.0 is blocked: it is not named in `Registry.only`. Allow it" in text
@@ -192,7 +192,7 @@ def test_a_typo_in_an_upgrader_is_the_upgraders(data: bytes) -> None:
     assert "an opset upgrader is needed" not in text
 
 
-def test_a_codec_of_the_box_that_is_left_out_is_to_be_let_in() -> None:
+def test_a_codec_of_the_box_that_is_dropped_is_to_be_let_in() -> None:
     program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     program.constants["kept"] = torch.ones(2, 2).to_sparse()
     with pytest.raises(EncodeError, match=r"`constants` of graphwire==.* is blocked.*Allow it"):

@@ -134,7 +134,7 @@ def test_a_file_in_a_foreign_format_says_what_to_install(program: Any) -> None:
     assert graphwire.loads(data, registry=registry).graph is not None
     with pytest.raises(UnknownFormatError, match=r"gw-plain 0.3.*comes from gw-plain>=0.3: check"):
         graphwire.loads(data, registry=Registry(INSTALLED))
-    blocked = PluginInfo("plain", "gw-plain", "0.3", status="blocked", reason="it is left out")
+    blocked = PluginInfo("plain", "gw-plain", "0.3", status="blocked", reason="it is dropped")
     with pytest.raises(UnknownFormatError, match=r"`plain` of gw-plain==0.3 is blocked"):
         graphwire.loads(data, registry=Registry([*INSTALLED, LoadedPlugin(blocked, ())]))
 

@@ -19,8 +19,8 @@ from torch.utils import _pytree as pytree
 from torch_construction import assert_code_is_torchs
 
 import graphwire
-from graphwire.testing.portraits import portrait
 from graphwire.testing.programs import assert_same_values, differences
+from graphwire.testing.snapshots import snapshot
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -85,7 +85,7 @@ def _assert_round_trips(
     assert graphwire.dumps(loaded, format=format) == data, "the second save gives other bytes"
     if format == "json" and with_torch:
         _assert_torch_agrees(program, data, lambda each: _computed(each, args, kwargs), expected)
-    return any(differences(portrait(loaded), portrait(program)))
+    return any(differences(snapshot(loaded), snapshot(program)))
 
 
 def _assert_torch_agrees(

@@ -1,6 +1,6 @@
 """The body of one function while it is drawn, and the statements that it may have, control flow aside.
 
-Each statement is tried on real values as soon as it is drawn; one that makes no sense there is left out.
+Each statement is tried on real values as soon as it is drawn; one that makes no sense there is dropped.
 """
 
 from __future__ import annotations

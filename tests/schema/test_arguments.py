@@ -1,4 +1,4 @@
-"""Each arm of an argument has one row, and everything that handles arguments knows it."""
+"""Each variant of an argument has one row, and everything that handles arguments knows it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from graphwire.evolve.targets import supports
 from graphwire.evolve.trees import Edits, rewrite
 from graphwire.evolve.vocabulary import FIELDS
 from graphwire.schema import (
-    ARGUMENT_ARMS,
-    ARMS,
+    ARGUMENT_VARIANTS,
     FEATURES,
     FREQUENT_FIRST,
     INSIDE,
     TREES,
-    VALUE_ARMS,
     VALUE_TABLES,
+    VALUE_VARIANTS,
+    VARIANTS,
     Argument,
     ArgumentKind,
     Graph,
@@ -41,13 +41,13 @@ from graphwire.schema import (
     Renaming,
     SchemaVersion,
     arguments_in,
-    arm_of,
     features_of,
     named_subgraphs_in,
     names_in,
     results_of,
     rewritten,
     value_name,
+    variant_of,
 )
 from graphwire.schema.trees import to_tree
 
@@ -99,13 +99,13 @@ SAMPLES: dict[str, Any] = {
     "as_results": "a",
     "as_range": {"start": 0, "stop": 10, "step": 3},
 }
-"""An argument in each arm; what it refers to is called `a`, and `b`."""
+"""An argument in each variant; what it refers to is called `a`, and `b`."""
 
-every_arm = pytest.mark.parametrize("arm", ARGUMENT_ARMS)
+every_variant = pytest.mark.parametrize("variant", ARGUMENT_VARIANTS)
 
 
-def sample(arm: str) -> Argument:
-    return msgspec.convert({arm: SAMPLES[arm]}, Argument)
+def sample(variant: str) -> Argument:
+    return msgspec.convert({variant: SAMPLES[variant]}, Argument)
 
 
 def program(argument: Argument) -> Program:
@@ -122,25 +122,25 @@ def upper(argument: Argument) -> Argument:
 # ------------------------------------------------------------------------------------------------------------ the rows
 
 
-def test_every_arm_has_one_row_and_one_sample() -> None:
-    assert tuple(ARMS) == tuple(SAMPLES) == ARGUMENT_ARMS
-    assert sorted(FREQUENT_FIRST) == sorted(ARGUMENT_ARMS)
+def test_every_variant_has_one_row_and_one_sample() -> None:
+    assert tuple(VARIANTS) == tuple(SAMPLES) == ARGUMENT_VARIANTS
+    assert sorted(FREQUENT_FIRST) == sorted(ARGUMENT_VARIANTS)
 
 
-@every_arm
-def test_a_list_is_a_list_of_what_another_arm_is(arm: str) -> None:
+@every_variant
+def test_a_list_is_a_list_of_what_another_variant_is(variant: str) -> None:
     hints = get_type_hints(Argument)
-    if single := ARMS[arm].items:
-        (listed,) = (each for each in get_args(hints[arm]) if each is not type(None))
+    if single := VARIANTS[variant].items:
+        (listed,) = (each for each in get_args(hints[variant]) if each is not type(None))
         (item,) = get_args(listed)
         assert item | None == hints[single]
-        assert ARMS[arm].refers == ARMS[single].refers
+        assert VARIANTS[variant].refers == VARIANTS[single].refers
 
 
-@every_arm
-def test_an_extension_has_a_name_and_torch_reads_it_nowhere(arm: str) -> None:
-    row = ARMS[arm]
-    ours = ARGUMENT_ARMS.index(arm) > ARGUMENT_ARMS.index("as_float_lists")
+@every_variant
+def test_an_extension_has_a_name_and_torch_reads_it_nowhere(variant: str) -> None:
+    row = VARIANTS[variant]
+    ours = ARGUMENT_VARIANTS.index(variant) > ARGUMENT_VARIANTS.index("as_float_lists")
     assert bool(row.feature) == ours
     assert (row.argument is None) == (ours or row.resolved)
     assert not ours or FEATURES[row.feature] == row.says
@@ -151,103 +151,105 @@ def test_an_extension_has_a_name_and_torch_reads_it_nowhere(arm: str) -> None:
 # ------------------------------------------------------------------------------------------------- walking and renaming
 
 
-@every_arm
-def test_what_an_argument_refers_to_is_found(arm: str) -> None:
-    refers, found = ARMS[arm].refers, names_in(sample(arm))
-    if arm in INSIDE or refers in VALUE_TABLES:
+@every_variant
+def test_what_an_argument_refers_to_is_found(variant: str) -> None:
+    refers, found = VARIANTS[variant].refers, names_in(sample(variant))
+    if variant in INSIDE or refers in VALUE_TABLES:
         assert found[0] == "a"
     elif refers == "results":
         assert found == [results_of("a")]
     else:
         assert found == []
-    assert [held.name for held in named_subgraphs_in(sample(arm))] == (["body"] if refers == "graph" else [])
-    assert value_name(sample(arm)) == ("a" if arm in VALUE_ARMS else None)
-    assert arm_of(sample(arm)) == arm
+    assert [held.name for held in named_subgraphs_in(sample(variant))] == (
+        ["body"] if refers == "graph" else []
+    )
+    assert value_name(sample(variant)) == ("a" if variant in VALUE_VARIANTS else None)
+    assert variant_of(sample(variant)) == variant
 
 
-@every_arm
-def test_every_reference_is_renamed_and_nothing_else_changes(arm: str) -> None:
-    given = sample(arm)
+@every_variant
+def test_every_reference_is_renamed_and_nothing_else_changes(variant: str) -> None:
+    given = sample(variant)
     assert rewritten(given, Renaming(str, lambda held: held)) is given
-    assert given == sample(arm)
+    assert given == sample(variant)
     if names := [name for name in names_in(given) if not name.startswith("results")]:
         assert names_in(upper(given)) == [name.upper() for name in names]
         tree = rename_values(Argument, to_tree(given), {"a": "A", "b": "B"})
         assert tree == to_tree(upper(given))
         assert to_tree(rewritten(upper(given), Renaming(str.lower, lambda held: held))) == to_tree(given)
-    elif ARMS[arm].refers == "results":
+    elif VARIANTS[variant].refers == "results":
         assert names_in(upper(given)) == [results_of("A")]
-    elif ARMS[arm].refers == "graph":
+    elif VARIANTS[variant].refers == "graph":
         assert [held.name for held in named_subgraphs_in(upper(given))] == ["BODY"]
     else:
         assert upper(given) is given
 
 
-@pytest.mark.parametrize("arm", INSIDE)
-def test_what_is_inside_is_taken_out_and_put_back_in_records_and_trees(arm: str) -> None:
-    inside, held = INSIDE[arm], SAMPLES[arm]
+@pytest.mark.parametrize("variant", INSIDE)
+def test_what_is_inside_is_taken_out_and_put_back_in_records_and_trees(variant: str) -> None:
+    inside, held = INSIDE[variant], SAMPLES[variant]
     taken = inside.taken(TREES, held)
     assert inside.put(TREES, held, [item for _, item in taken]) == held
-    assert [step for step, _ in taken] == [step for step, _ in arguments_in(sample(arm))]
-    assert [item for _, item in taken] == [to_tree(item) for _, item in arguments_in(sample(arm))]
+    assert [step for step, _ in taken] == [step for step, _ in arguments_in(sample(variant))]
+    assert [item for _, item in taken] == [to_tree(item) for _, item in arguments_in(sample(variant))]
     seen: list[str] = []
     rewrite(
-        to_tree(program(sample(arm))), Edits(argument=lambda each, where: seen.append(where.path) or each)
+        to_tree(program(sample(variant))), Edits(argument=lambda each, where: seen.append(where.path) or each)
     )
     assert len(seen) == len(taken) + 1
-    assert all(f"inputs[0].arg.{arm}" in path for path in seen[:-1])
+    assert all(f"inputs[0].arg.{variant}" in path for path in seen[:-1])
 
 
 # ------------------------------------------------------------------------------------------------- who handles arguments
 
 
-@every_arm
-def test_the_content_hash_knows_the_arm(arm: str) -> None:
-    assert set(ARGUMENT_CONTENT) == set(ARGUMENT_ARMS)
+@every_variant
+def test_the_content_hash_knows_the_variant(variant: str) -> None:
+    assert set(ARGUMENT_CONTENT) == set(ARGUMENT_VARIANTS)
     found = References([], [])
-    content = argument_content(sample(arm), found)
+    content = argument_content(sample(variant), found)
     assert content != ["nothing"]
-    assert [name for _, name in found.values] == names_in(sample(arm))
-    assert len(found.graphs) == len(named_subgraphs_in(sample(arm)))
+    assert [name for _, name in found.values] == names_in(sample(variant))
+    assert len(found.graphs) == len(named_subgraphs_in(sample(variant)))
     if not found.graphs:
         assert content_bytes(content)
 
 
-@every_arm
-def test_the_arm_is_shown(arm: str) -> None:
+@every_variant
+def test_the_variant_is_shown(variant: str) -> None:
     for text in (node_text, diff_text):
-        assert text(sample(arm)) not in ("", "?")
+        assert text(sample(variant)) not in ("", "?")
 
 
-@every_arm
-def test_validation_knows_what_the_arm_refers_to_and_requires(arm: str) -> None:
-    row, found = ARMS[arm], validate(program(sample(arm)), constants=["graph::0.table"])
-    assert (arm in RULES) >= bool(row.refers or arm in INSIDE)
-    names = names_in(sample(arm))
+@every_variant
+def test_validation_knows_what_the_variant_refers_to_and_requires(variant: str) -> None:
+    row, found = VARIANTS[variant], validate(program(sample(variant)), constants=["graph::0.table"])
+    assert (variant in RULES) >= bool(row.refers or variant in INSIDE)
+    names = names_in(sample(variant))
     assert {each.kind for each in found} == ({"dangling-reference"} if names else set()) | (
         {"missing-requirement"} if row.feature else set()
     )
 
 
-@every_arm
-def test_the_features_of_an_argument_are_those_of_its_arms(arm: str) -> None:
-    feature = ARMS[arm].feature
-    assert list(features_of(sample(arm))) == ([feature] if feature else [])
-    required = requirements_after(program(Argument(as_none=True)), program(sample(arm)))
+@every_variant
+def test_the_features_of_an_argument_are_those_of_its_variants(variant: str) -> None:
+    feature = VARIANTS[variant].feature
+    assert list(features_of(sample(variant))) == ([feature] if feature else [])
+    required = requirements_after(program(Argument(as_none=True)), program(sample(variant)))
     assert required == ([feature] if feature else [])
 
 
-@every_arm
-def test_a_reader_of_torch_is_given_no_extension(arm: str) -> None:
-    feature = ARMS[arm].feature
-    given = program(sample(arm))
+@every_variant
+def test_a_reader_of_torch_is_given_no_extension(variant: str) -> None:
+    feature = VARIANTS[variant].feature
+    given = program(sample(variant))
     given.requires = [feature] if feature else []
     obstacles = supports(to_tree(given), "torch-2.13")
     refused = {each.construct for each in obstacles}
     if feature:
-        assert refused == {ARMS[arm].says}
+        assert refused == {VARIANTS[variant].says}
 
 
-@every_arm
-def test_the_bridge_decodes_the_arm(arm: str) -> None:
-    assert arm in dict(bridge._DECODERS)
+@every_variant
+def test_the_bridge_decodes_the_variant(variant: str) -> None:
+    assert variant in dict(bridge._DECODERS)

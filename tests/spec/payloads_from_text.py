@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PIECE_BYTES = 16_777_216
+CHUNK_BYTES = 16_777_216
 FOLDERS = {"weights": "data/weights/", "constants": "data/constants/", "sample_inputs": "data/sample_inputs/"}
 
 
@@ -139,7 +139,7 @@ def row_major(sizes: list[int]) -> list[int]:
 
 def digest(data: bytes) -> str:
     """Return the digest of a record (REF-16)."""
-    if len(data) <= PIECE_BYTES:
+    if len(data) <= CHUNK_BYTES:
         return hashlib.sha256(data).hexdigest()
-    pieces = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)]
+    pieces = [data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES)]
     return hashlib.sha256(b"".join(hashlib.sha256(piece).digest() for piece in pieces)).hexdigest()

@@ -107,7 +107,7 @@ def plain(program: Any) -> Any:
 
 
 def test_the_hash_that_follows_from_the_text_alone_is_that_of_the_code():
-    """For programs that releases of torch wrote, and documents with all arms of arguments and roles."""
+    """For programs that releases of torch wrote, and documents with all variants of arguments and roles."""
     for file in sorted((ROOT / "tests" / "analysis" / "content_documents").glob("*.json")):
         document = json.loads(file.read_text(encoding="utf-8"))
         assert second_hash.content_hash(document) == content_hash(program_from_tree(document)), file.name

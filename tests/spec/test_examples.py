@@ -27,7 +27,7 @@ from graphwire.wire.document import read_document
 from graphwire.wire.limits import DEFAULT_LIMITS
 from graphwire.wire.payloads import extent
 from graphwire.wire.plain_trees import _PLUGIN_DEPTH, _PLUGIN_NODES, MAX_DEPTH, decode_json_record
-from graphwire.wire.weights.piece_digests import PIECE_BYTES
+from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
 from graphwire.wire.weights.reference_table import (
     _MOST_CHARACTERS,
     _MOST_NAME_BYTES,
@@ -108,7 +108,7 @@ NUMBERS = [
     ("payloads.md", "leave {} bytes or more unused", _TRIM_BYTES),
     ("payloads.md", "Trees of codecs have at most depth {}", _PLUGIN_DEPTH),
     ("payloads.md", "and {} values, so that", _PLUGIN_NODES),
-    ("references.md", "if it has at most {} bytes; otherwise", PIECE_BYTES),
+    ("references.md", "if it has at most {} bytes; otherwise", CHUNK_BYTES),
     ("references.md", "N above {} or beyond", MAX_HEADER_BYTES),
     ("references.md", "plain locations: 1 to {} characters", _MOST_CHARACTERS),
     ("references.md", "has at most {} bytes of UTF-8", _MOST_NAME_BYTES),

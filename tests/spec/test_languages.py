@@ -18,8 +18,8 @@ from graphwire.errors import GraphwireError
 from graphwire.evolve.vocabulary import FIELDS
 from graphwire.hooks import default_registry
 from graphwire.schema import (
-    ARMS,
     FEATURES,
+    VARIANTS,
     Composition,
     ElementCopy,
     EncodedValue,
@@ -232,22 +232,22 @@ def test_the_roles_are_those_of_the_schema(section, kind):
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(kind.__struct_fields__)
 
 
-def test_the_arms_that_can_be_results_are_those_of_the_code():
+def test_the_variants_that_can_be_results_are_those_of_the_code():
     listed = words(
         rules("graph.md")["GRA-36"].partition("An item is one of: ")[2].partition("A reader must")[0]
     )
     values = [row[0] for row in table_rows("GRA-3", "graph.md")]
     listed += [word for row in values for word in words(row)]
-    arms = {arm for arm, row in ARMS.items() if row.defines}
-    assert arms == {word for word in listed if word.startswith("as_") and word in ARMS}
+    variants = {variant for variant, row in VARIANTS.items() if row.defines}
+    assert variants == {word for word in listed if word.startswith("as_") and word in VARIANTS}
 
 
-def test_every_extension_and_its_arms_are_listed():
+def test_every_extension_and_its_variants_are_listed():
     rows = table_rows("EXT-4", "extensions.md")
     listed = {words(row[0])[0]: set(words(row[2])) for row in rows}
     assert set(listed) == set(FEATURES)
-    for arm, row in ARMS.items():
-        assert not row.feature or arm in listed[row.feature]
+    for variant, row in VARIANTS.items():
+        assert not row.feature or variant in listed[row.feature]
     for kind, fields in FIELDS.items():
         for name, field in fields.items():
             assert not field.feature or f"{kind.__name__}.{name}" in listed[field.feature]
@@ -260,12 +260,12 @@ def test_the_extensions_that_may_be_listed_without_visible_use_are_those_of_the_
 def test_every_optional_field_is_listed():
     """A field inside a record of graphwire's own needs no row: the field that leads to the record has one."""
     own = {StackFrame, NodeSource, ValueMetadata, PluginRequirement, EncodedValue, ExampleInputs, ElementCopy}
-    own |= {SparseMeta, Composition, Part, *(row.record for row in ARMS.values())}
+    own |= {SparseMeta, Composition, Part, *(row.record for row in VARIANTS.values())}
     fields = {
         f"{kind.__name__}.{name}"
         for kind, rows in FIELDS.items()
         for name, row in rows.items()
-        if row.since is None and not row.feature and kind not in own and name not in ARMS
+        if row.since is None and not row.feature and kind not in own and name not in VARIANTS
     }
     required = {word for row in table_rows("EXT-4", "extensions.md") for word in words(row[2])}
     listed = [words(row[0])[0] for row in table_rows("EXT-12", "extensions.md")]

@@ -65,19 +65,19 @@ def name_of(argument: Record) -> str | None:
 
 
 def elements(argument: Record) -> list[Record] | None:
-    ((arm, held),) = argument.items()
-    if arm in ("as_tensors", "as_sym_ints", "as_sym_floats"):
-        return [{arm.removesuffix("s"): each} for each in held]
-    if arm in ("as_sequence", "as_mapping"):
-        return held["items"] if arm == "as_sequence" else [each["value"] for each in held]
-    return list(held.values()) if arm == "as_string_to_argument" else None
+    ((variant, held),) = argument.items()
+    if variant in ("as_tensors", "as_sym_ints", "as_sym_floats"):
+        return [{variant.removesuffix("s"): each} for each in held]
+    if variant in ("as_sequence", "as_mapping"):
+        return held["items"] if variant == "as_sequence" else [each["value"] for each in held]
+    return list(held.values()) if variant == "as_string_to_argument" else None
 
 
 def attributes(argument: Record) -> Iterator[str]:
-    ((arm, held),) = argument.items()
-    if arm in ("as_graph", "as_treespec"):
+    ((variant, held),) = argument.items()
+    if variant in ("as_graph", "as_treespec"):
         yield held.get("node") or held["name"]
-    elif arm == "as_constant":
+    elif variant == "as_constant":
         yield held["node"] if isinstance(held, dict) else held.partition(".")[2].replace(".", "_")
     else:
         for each in elements(argument) or ():

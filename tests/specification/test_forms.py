@@ -19,7 +19,7 @@ from msgspec import inspect as types
 
 from graphwire.cli import main
 from graphwire.evolve.vocabulary import FIELDS
-from graphwire.schema import ARMS, FEATURES
+from graphwire.schema import FEATURES, VARIANTS
 from graphwire.specification.description import (
     NARROWED,
     ROOTS,
@@ -105,7 +105,7 @@ def test_every_record_field_and_number_has_a_meaning() -> None:
 
 
 def test_a_record_is_a_union_if_it_calls_itself_one() -> None:
-    unions = {name for name, record in RECORDS.items() if "xactly one arm is set." in record.meaning}
+    unions = {name for name, record in RECORDS.items() if "xactly one variant is set." in record.meaning}
     assert unions == {name for name, record in RECORDS.items() if record.is_union}
 
 
@@ -116,7 +116,7 @@ def test_fields_of_graphwire_in_records_of_torch_call_themselves_extensions() ->
         own = {name for name in rows if meaning_of(kind, name).own}
         expected = {name for name, row in rows.items() if row.since is None}
         if kind.__name__ == "Argument":
-            expected = {name for name, row in ARMS.items() if row.feature}
+            expected = {name for name, row in VARIANTS.items() if row.feature}
         assert own == expected, kind
 
 
@@ -124,7 +124,7 @@ def test_the_meanings_and_the_vocabulary_name_the_same_extensions() -> None:
     for kind, rows in FIELDS.items():
         for name, row in rows.items():
             extension = meaning_of(kind, name).extension
-            expected = row.feature or (ARMS[name].feature if kind.__name__ == "Argument" else "")
+            expected = row.feature or (VARIANTS[name].feature if kind.__name__ == "Argument" else "")
             assert extension in FEATURES or not extension
             assert not expected or extension == expected, (kind, name)
 
@@ -167,8 +167,8 @@ def records_of(path: Path) -> Iterator[tuple[str, Any]]:
                 yield kind, json.loads(archive.read(whole))
 
 
-READERS_ONLY = {"null_arms.pt2", "unknown_fields.pt2", "floats_json.pt2"}
-"""What readers accept and no writer writes: arms of null, later fields, floats of JSON that are not finite."""
+READERS_ONLY = {"null_variants.pt2", "unknown_fields.pt2", "floats_json.pt2"}
+"""What readers accept and no writer writes: variants of null, later fields, floats of JSON that are not finite."""
 
 
 def test_the_conformance_suite_has_valid_documents_only() -> None:
@@ -275,7 +275,7 @@ VALUES = values()
 
 
 def least(record: Record) -> dict[str, Any]:
-    """A record with its required fields, or a union with its first arm."""
+    """A record with its required fields, or a union with its first variant."""
     fields = [field for field in record.fields if field.required] or list(record.fields[: record.is_union])
     return {field.name: VALUES[record.name, field.name] for field in fields}
 
@@ -343,7 +343,7 @@ shape_of = cache(types.type_info)
 
 
 def is_strict(described: Description, name: str, tree: Any) -> bool:
-    """Whether every union in a record has one arm, which is not null, and no record has an unknown field."""
+    """Whether every union in a record has one variant, which is not null, and no record has an unknown field."""
     return all(
         set(found) <= {field.name for field in described.records[each].fields}
         and (not described.records[each].is_union or (len(found) == 1 and None not in found.values()))

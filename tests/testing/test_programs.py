@@ -182,11 +182,11 @@ for name in ("pytest", "_pytest", "hypothesis", "numpy", "expecttest"):
     sys.modules[name] = None  # which makes an import fail as if it were not installed
 import torch, graphwire
 from graphwire.testing.programs import assert_same_program, assert_same_values, differences
-from graphwire.testing.portraits import portrait
+from graphwire.testing.snapshots import snapshot
 import graphwire.testing
 
 program = torch.export.export(torch.nn.Linear(2, 2), (torch.rand(1, 2),))
-assert_same_program(graphwire.loads(graphwire.dumps(program)), portrait(program))
+assert_same_program(graphwire.loads(graphwire.dumps(program)), snapshot(program))
 assert_same_values(torch.ones(2), torch.ones(2))
 for name in graphwire.testing.__all__:
     try:

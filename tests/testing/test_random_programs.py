@@ -21,8 +21,8 @@ from random_programs import ExportableProgram, exportable_programs, program_sour
 import graphwire
 from graphwire.errors import GraphwireWarning
 from graphwire.hooks import default_registry
-from graphwire.testing.portraits import portrait
-from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
+from graphwire.testing.programs import assert_same_program, assert_same_snapshot, assert_same_values
+from graphwire.testing.snapshots import snapshot
 
 FORMATS = sorted(default_registry().wire_formats)
 CALLS = ({}, {"n": 9, "m": 5})
@@ -94,9 +94,9 @@ def _distinct(tensor: torch.Tensor, like: torch.Tensor | None = None) -> torch.T
 @given(made=exportable_programs())
 def test_any_program_comes_back_from_every_format(made: ExportableProgram, part: int) -> None:
     program = made.program
-    before, expected = portrait(program), results(program.module(), made)
+    before, expected = snapshot(program), results(program.module(), made)
     saved = {name: graphwire.dumps(program, format=name) for name in FORMATS}
-    assert_same_portrait(portrait(program), before)
+    assert_same_snapshot(snapshot(program), before)
     for name, data in saved.items():
         loaded = graphwire.loads(data)
         assert_same_program(loaded, program)

@@ -166,7 +166,7 @@ def test_a_process_that_lacks_the_output_type_is_told_which_and_one_that_has_it_
 
 
 @pytest.mark.parametrize("refusal", DO_NOT_EXPORT.values(), ids=DO_NOT_EXPORT)
-def test_what_is_left_out_does_not_export(refusal: Refusal) -> None:
+def test_what_is_dropped_does_not_export(refusal: Refusal) -> None:
     """Where this fails, torch or transformers has learned something: move the row to ARCHITECTURES."""
     model = build(refusal.architecture)
     inputs = refusal.architecture.inputs(EXPORTED_BATCH)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive import atomic_file
-from graphwire.wire.archive.atomic_file import atomic_write, write_pieces
+from graphwire.wire.archive.atomic_file import atomic_write, write_chunks
 
 
 def mode(path: Path) -> int:
@@ -152,14 +152,14 @@ def test_pieces_make_the_file_that_they_come_to(pieces: list[tuple[int, int, boo
         memoryview(bytes([byte]) * size) if viewed else bytes([byte]) * size for byte, size, viewed in pieces
     ] * repeated
     with TemporaryFile(buffering=0) as file:
-        write_pieces(file, given_)
+        write_chunks(file, given_)
         file.seek(0)
         assert file.read() == b"".join(given_)
 
 
 def test_more_pieces_than_one_call_takes_are_written() -> None:
     with TemporaryFile(buffering=0) as file:
-        write_pieces(file, [bytes([index % 256]) for index in range(3000)])
+        write_chunks(file, [bytes([index % 256]) for index in range(3000)])
         file.seek(0)
         assert file.read() == bytes(index % 256 for index in range(3000))
 
@@ -171,7 +171,7 @@ def test_a_pipe_that_does_not_wait_is_told_with_what_to_do(filled: int) -> None:
         os.set_blocking(writer, False)
         os.write(writer, bytes(filled))
         with io.FileIO(writer, "w") as file, pytest.raises(ArchiveError, match="Open it so that it waits"):
-            write_pieces(file, [bytes(1 << 18), bytes(1 << 18)])
+            write_chunks(file, [bytes(1 << 18), bytes(1 << 18)])
     finally:
         os.close(reader)
 

@@ -179,7 +179,7 @@ class Attack:
         (saved(((torch.ones(2),), {}))[:-40], "no end record"),
     ],
 )
-def test_example_inputs_that_are_not_read_are_left_out_with_a_warning(content: bytes, words: str) -> None:
+def test_example_inputs_that_are_not_read_are_dropped_with_a_warning(content: bytes, words: str) -> None:
     payloads = opened({**MEMBERS["B1"], "data/sample_inputs/model.pt": content}).payloads_of("model")
     assert payloads.examples is None
     assert payloads.sample_inputs == {}
@@ -194,7 +194,7 @@ def test_no_example_inputs_are_none_without_a_warning(content: bytes) -> None:
     assert (payloads.examples, payloads.warnings) == (None, [])
 
 
-def test_deeply_nested_example_inputs_are_left_out() -> None:
+def test_deeply_nested_example_inputs_are_dropped() -> None:
     nested: Any = 1
     for _ in range(150):
         nested = [nested]
@@ -559,11 +559,11 @@ def test_inspection_says_the_layout(tmp_path: Path) -> None:
     assert graphwire.inspect(path).layout == "B2 (torch 2.9 and later)"
 
 
-def test_example_inputs_of_a_user_s_class_are_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_example_inputs_of_a_user_s_class_are_dropped_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "program.pt2"
     torch.export.save(_program(), path)
     data = _with_members(path, {"data/sample_inputs/model.pt": saved(((Attack(),), {}))})
-    with pytest.warns(UserWarning, match=r"the example inputs are left out: .*posix\.system"):
+    with pytest.warns(UserWarning, match=r"the example inputs are dropped: .*posix\.system"):
         program = graphwire.loads(data)
     assert program.example_inputs is None
 

@@ -36,7 +36,7 @@ The tests export each model (*dynamic*: the first dimension of its inputs is a s
 
 The loaded program supports every use that the exported program supports; *uses* counts these. The last column lists the uses
 that the exported program itself does not support, by the numbers below the table. For a program of more than {large} nodes
-{left_out}
+{dropped}
 are skipped, because they repeat other uses in another way.
 """
 
@@ -61,7 +61,7 @@ def document(results: dict[str, Any]) -> str:
     versions, rows = results["versions"], results["architectures"]
     causes = Counter(f"{use}: {text}" for row in rows.values() for use, text in row["refusals"].items())
     numbers = {cause: number for number, (cause, _) in enumerate(causes.most_common(), 1)}
-    left_out = ", ".join(f"`{use}`" for use in sorted(LEFT_OUT_WHEN_LARGE))
+    dropped = ", ".join(f"`{use}`" for use in sorted(LEFT_OUT_WHEN_LARGE))
     lines = [
         _HEAD.format(
             count=len(rows),
@@ -69,7 +69,7 @@ def document(results: dict[str, Any]) -> str:
             torch=versions["torch"],
             uses=len(USES),
             large=LARGE,
-            left_out=left_out,
+            dropped=dropped,
         ),
         "| library | architecture | nodes | dynamic | uses | not supported by the exported program |",
         "|---|---|---|---|---|---|",

@@ -27,8 +27,8 @@ from uses import outcomes, uses_of
 from zoo import ZOO
 
 import graphwire
-from graphwire.testing.portraits import Portrait, portrait
-from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
+from graphwire.testing.programs import assert_same_program, assert_same_snapshot, assert_same_values
+from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = ("json", "msgpack", "cbor")
 RESULTS = Path(__file__).with_name("results.json")
@@ -41,7 +41,7 @@ class Made(NamedTuple):
 
     architecture: Architecture
     program: ExportedProgram
-    portrait: Portrait
+    snapshot: Snapshot
     """Of the program before it was called."""
     hash: str
     results: list[Any]
@@ -54,7 +54,7 @@ def made(key: str) -> Made:
     architecture = ZOO[key]
     program = architecture.program()
     with quiet():
-        before, meaning = portrait(program), graphwire.content_hash(program, weights=True)
+        before, meaning = snapshot(program), graphwire.content_hash(program, weights=True)
         return Made(architecture, program, before, meaning, _results(architecture, program))
 
 
@@ -89,7 +89,7 @@ def test_it_comes_back_whole_from_every_format(key: str, format: str) -> None:
         assert graphwire.verify(data) == []
         assert graphwire.content_hash(data, weights=True) == expected.hash
         loaded = graphwire.loads(data)
-        assert_same_program(loaded, portrait(expected.program))
+        assert_same_program(loaded, snapshot(expected.program))
         assert_code_is_torchs(loaded)
         assert_same_values(_results(expected.architecture, loaded), expected.results)
         assert graphwire.dumps(graphwire.loads(data), format=format) == data
@@ -98,8 +98,8 @@ def test_it_comes_back_whole_from_every_format(key: str, format: str) -> None:
 def test_the_program_is_as_it_was_before_it_was_saved(key: str) -> None:
     expected = made(key)
     graphwire.dumps(expected.program)
-    before = dict(expected.portrait)
-    assert_same_portrait(portrait(expected.program), before)
+    before = dict(expected.snapshot)
+    assert_same_snapshot(snapshot(expected.program), before)
 
 
 def test_graphwire_loads_the_file_of_torch(key: str) -> None:

@@ -64,7 +64,7 @@ class DescribedTensor(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """What a checkpoint contains. Values that are not tensors are left out."""
+    """What a checkpoint contains. Values that are not tensors are dropped."""
 
     tensors: Mapping[str, DescribedTensor]
     sha256: str

@@ -23,7 +23,7 @@ from graphwire.wire.memory import ALIGNMENT
 from graphwire.wire.torch_files.torch_save_reader import find_saved_tensor
 from graphwire.wire.torch_files.torch_save_writer import PackedFile, pack_tensor
 from graphwire.wire.weights.boxes import is_dense
-from graphwire.wire.weights.piece_digests import digests_of
+from graphwire.wire.weights.chunk_digests import digests_of
 from graphwire_dcp.metadata import (
     METADATA,
     DescribedTensor,

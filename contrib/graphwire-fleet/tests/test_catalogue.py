@@ -29,7 +29,7 @@ from graphwire_fleet.tables import TABLES
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import ArchiveError
-from graphwire.schema import ARGUMENT_ARMS
+from graphwire.schema import ARGUMENT_VARIANTS
 from graphwire_plugins import ops, opsets, treespecs
 from graphwire_plugins.json_format import JsonFormat
 
@@ -216,7 +216,7 @@ print("torch" in sys.modules)
 
 
 def test_every_kind_of_argument_has_a_form() -> None:
-    assert set(FORMS) == set(ARGUMENT_ARMS)
+    assert set(FORMS) == set(ARGUMENT_VARIANTS)
 
 
 # ------------------------------------------------------------------------------------------------- damaged, and missing

@@ -468,7 +468,7 @@ function pickledEntries([name, value]: readonly [PickleValue, PickleValue]): [st
   if (value.kind === "opaque") return value.parts.flatMap((part, index) => pickledEntries([`${name}#${index}`, part]));
   const known = scalarType(value.dtype);
   const [, type = "cpu", index] = /^(\w+):?(\d+)?$/.exec(value.device) ?? [];
-  const integers = (numbers: readonly bigint[]): SymInt[] => numbers.map((each) => ({ arm: "as_int", value: each }));
+  const integers = (numbers: readonly bigint[]): SymInt[] => numbers.map((each) => ({ variant: "as_int", value: each }));
   return [
     [
       name,
@@ -482,7 +482,7 @@ function pickledEntries([name, value]: readonly [PickleValue, PickleValue]): [st
           requires_grad: value.requiresGrad,
           device: { type, index: index === undefined ? null : BigInt(index) },
           strides: integers(value.strides),
-          storage_offset: { arm: "as_int", value: value.offset },
+          storage_offset: { variant: "as_int", value: value.offset },
           layout: "Strided",
           dtype_name: known === undefined ? value.dtype : null,
           layout_name: null,

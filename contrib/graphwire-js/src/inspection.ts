@@ -94,7 +94,7 @@ const VERSIONS: readonly {
 /** The operators whose inputs had another form before a minor version, and how to tell the older form. */
 const FORMS: readonly { readonly minor: bigint; readonly operator: string; readonly isOlder: (node: Node) => boolean }[] = [
   { minor: 7n, operator: "higher_order.scan", isOlder: (node) => node.inputs.length === 6 },
-  { minor: 8n, operator: "higher_order.invoke_subgraph", isOlder: (node) => node.inputs[2]?.arg.arm === "as_tensors" },
+  { minor: 8n, operator: "higher_order.invoke_subgraph", isOlder: (node) => node.inputs[2]?.arg.variant === "as_tensors" },
 ];
 
 async function loadReport(file: GraphwireFile, method: string, format: string): Promise<LoadReport> {

@@ -48,7 +48,7 @@ const KEYED: ReadonlySet<string> = new Set([DICT, "collections.OrderedDict", "co
 export function interfaceOf(program: Program): { interface: Interface; labels: Labels } {
   const { graph, signature, module_call_graph: calls, treespec_namedtuple_fields: fields } = program.graph_module;
   const given = userInputs(program);
-  const made = signature.output_specs.flatMap((spec) => (spec.arm === "user_output" ? [spec.value.arg] : []));
+  const made = signature.output_specs.flatMap((spec) => (spec.variant === "user_output" ? [spec.value.arg] : []));
   const root = calls.find(({ fqn }) => fqn === "")?.signature ?? null;
   const called = root === null ? null : calledParts(root.in_spec, root.forward_arg_names, fields, given.length);
   const [inputs, keywords] = called ?? [given.map((each, index) => leafPart(valueName(each) ?? `args[${index}]`)), []];
@@ -178,6 +178,6 @@ function leafOf(graph: Graph, argument: Argument, labels: Labels): Leaf {
 }
 
 function literalLeaf(argument: Argument): string {
-  if (argument.arm === "as_none") return "None";
-  return argument.arm === "as_string" ? JSON.stringify(argument.value) : literalText(argument.value);
+  if (argument.variant === "as_none") return "None";
+  return argument.variant === "as_string" ? JSON.stringify(argument.value) : literalText(argument.value);
 }

@@ -18,7 +18,7 @@ export class Labels {
   constructor(program: Program, numbers: ReadonlyMap<string, string>, inputs: readonly string[]) {
     const own = new Map<string, string>();
     const note = (value: SymInt, label: string): void => {
-      const expression = value.arm === "as_expr" ? parsedEither(value.value.expr_str) : null;
+      const expression = value.variant === "as_expr" ? parsedEither(value.value.expr_str) : null;
       if (expression?.kind === "symbol" && !own.has(expression.name)) own.set(expression.name, label);
     };
     const { graph } = program.graph_module;
@@ -56,7 +56,7 @@ export class Labels {
 
   /** Returns a number or truth value, which may be symbolic, as readable text. */
   value(value: SymInt | SymFloat | SymBool): string {
-    return value.arm === "as_expr" ? this.infix(value.value.expr_str) : literalText(value.value);
+    return value.variant === "as_expr" ? this.infix(value.value.expr_str) : literalText(value.value);
   }
 }
 
@@ -89,21 +89,21 @@ function sortingText(expression: Expression): string {
 export function userInputs(program: Program): Argument[] {
   const { graph, signature } = program.graph_module;
   return graph.inputs.filter((_, index) => {
-    const arm = signature.input_specs[index]?.arm;
-    return arm === "user_input" || arm === "constant_input";
+    const variant = signature.input_specs[index]?.variant;
+    return variant === "user_input" || variant === "constant_input";
   });
 }
 
 /** Returns the name of the value that an argument refers to; null for a literal or a list. */
 export function valueName(argument: Argument): string | null {
-  switch (argument.arm) {
+  switch (argument.variant) {
     case "as_tensor":
     case "as_custom_obj":
       return argument.value.name;
     case "as_sym_int":
     case "as_sym_float":
     case "as_sym_bool":
-      return argument.value.arm === "as_name" ? argument.value.value : null;
+      return argument.value.variant === "as_name" ? argument.value.value : null;
     default:
       return null;
   }

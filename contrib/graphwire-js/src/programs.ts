@@ -52,7 +52,7 @@ function checkVersion(tree: Tree, place: string): void {
 
 /** Returns the arguments directly inside an argument. */
 export function argumentsIn(argument: Argument): readonly Argument[] {
-  switch (argument.arm) {
+  switch (argument.variant) {
     case "as_sequence":
       return argument.value.items;
     case "as_mapping":
@@ -68,7 +68,7 @@ export function argumentsIn(argument: Argument): readonly Argument[] {
 
 /** Returns the subgraphs in an argument, without those inside them. */
 export function subgraphsIn(argument: Argument): GraphArgument[] {
-  if (argument.arm === "as_graph") return [argument.value];
+  if (argument.variant === "as_graph") return [argument.value];
   return argumentsIn(argument).flatMap(subgraphsIn);
 }
 
@@ -85,8 +85,8 @@ export function* graphsIn(graph: Graph): Generator<Graph> {
 
 /** Returns the names of the values that an argument refers to, in order. */
 export function namesIn(argument: Argument): string[] {
-  const { arm, value } = argument;
-  switch (arm) {
+  const { variant, value } = argument;
+  switch (variant) {
     case "as_tensor":
     case "as_custom_obj":
       return [value.name];
@@ -95,17 +95,17 @@ export function namesIn(argument: Argument): string[] {
     case "as_nested_tensors":
       return value.flat().map((each) => each.name);
     case "as_optional_tensor":
-      return value.arm === "as_tensor" ? [value.value.name] : [];
+      return value.variant === "as_tensor" ? [value.value.name] : [];
     case "as_optional_tensors":
-      return value.flatMap((each) => (each.arm === "as_tensor" ? [each.value.name] : []));
+      return value.flatMap((each) => (each.variant === "as_tensor" ? [each.value.name] : []));
     case "as_sym_int":
     case "as_sym_float":
     case "as_sym_bool":
-      return value.arm === "as_name" ? [value.value] : [];
+      return value.variant === "as_name" ? [value.value] : [];
     case "as_sym_ints":
     case "as_sym_floats":
     case "as_sym_bools":
-      return value.flatMap((each) => (each.arm === "as_name" ? [each.value] : []));
+      return value.flatMap((each) => (each.variant === "as_name" ? [each.value] : []));
     default:
       return argumentsIn(argument).flatMap(namesIn);
   }

@@ -167,7 +167,7 @@ export interface SliceValue {
   readonly step: Argument;
 }
 
-export interface ArgumentArms {
+export interface ArgumentVariants {
   as_none: true;
   as_tensor: TensorArgument;
   as_tensors: readonly TensorArgument[];
@@ -209,8 +209,8 @@ export interface ArgumentArms {
   as_results: string;
   as_range: Of<typeof RANGE_VALUE>;
 }
-/** An argument of a node, or a reference to a value: one arm with its content. */
-export type Argument = Union<ArgumentArms>;
+/** An argument of a node, or a reference to a value: one variant with its content. */
+export type Argument = Union<ArgumentVariants>;
 
 const argument: Type<Argument> = later<Argument>(() => ARGUMENT);
 const graph: Type<Graph> = later<Graph>(() => GRAPH);
@@ -231,7 +231,7 @@ export const SLICE_VALUE = record<SliceValue>({
   step: required(argument),
 });
 
-export const ARGUMENT = union<ArgumentArms>({
+export const ARGUMENT = union<ArgumentVariants>({
   as_none: present,
   as_tensor: TENSOR_ARGUMENT,
   as_tensors: list(TENSOR_ARGUMENT),
@@ -430,7 +430,7 @@ const ofUserInput = record<{ arg: TensorArgument; user_input_name: string }>({
 });
 const tokenOnly = record<{ arg: Of<typeof TOKEN_ARGUMENT> }>({ arg: required(TOKEN_ARGUMENT) });
 
-export interface InputSpecArms {
+export interface InputSpecVariants {
   user_input: Of<typeof userValue>;
   parameter: Of<typeof ofParameter>;
   buffer: { arg: TensorArgument; buffer_name: string; persistent: boolean };
@@ -439,29 +439,29 @@ export interface InputSpecArms {
   token: Of<typeof tokenOnly>;
   constant_input: { name: string; value: ConstantValue };
 }
-export const INPUT_SPEC = union<InputSpecArms>({
+export const INPUT_SPEC = union<InputSpecVariants>({
   user_input: userValue,
   parameter: ofParameter,
-  buffer: record<InputSpecArms["buffer"]>({
+  buffer: record<InputSpecVariants["buffer"]>({
     arg: required(TENSOR_ARGUMENT),
     buffer_name: required(text),
     persistent: required(truth),
   }),
-  tensor_constant: record<InputSpecArms["tensor_constant"]>({
+  tensor_constant: record<InputSpecVariants["tensor_constant"]>({
     arg: required(TENSOR_ARGUMENT),
     tensor_constant_name: required(text),
     persistent: ignorable(orNone(truth)),
   }),
-  custom_obj: record<InputSpecArms["custom_obj"]>({
+  custom_obj: record<InputSpecVariants["custom_obj"]>({
     arg: required(CUSTOM_OBJ_ARGUMENT),
     custom_obj_name: required(text),
   }),
   token: tokenOnly,
-  constant_input: record<InputSpecArms["constant_input"]>({ name: required(text), value: required(CONSTANT_VALUE) }),
+  constant_input: record<InputSpecVariants["constant_input"]>({ name: required(text), value: required(CONSTANT_VALUE) }),
 });
 export type InputSpec = Of<typeof INPUT_SPEC>;
 
-export interface OutputSpecArms {
+export interface OutputSpecVariants {
   user_output: Of<typeof userValue>;
   loss_output: Of<typeof tensorOnly>;
   buffer_mutation: { arg: TensorArgument; buffer_name: string };
@@ -471,10 +471,10 @@ export interface OutputSpecArms {
   token: Of<typeof tokenOnly>;
   parameter_mutation: Of<typeof ofParameter>;
 }
-export const OUTPUT_SPEC = union<OutputSpecArms>({
+export const OUTPUT_SPEC = union<OutputSpecVariants>({
   user_output: userValue,
   loss_output: tensorOnly,
-  buffer_mutation: record<OutputSpecArms["buffer_mutation"]>({
+  buffer_mutation: record<OutputSpecVariants["buffer_mutation"]>({
     arg: required(TENSOR_ARGUMENT),
     buffer_name: required(text),
   }),

@@ -11,9 +11,9 @@ import type { Argument, ConstantValue, Graph, Program, SymBool, SymFloat, SymInt
 
 export interface ValueSummary {
   readonly name: string;
-  /** The arm of its spec, such as `user_input` or `buffer_mutation`. */
+  /** The variant of its spec, such as `user_input` or `buffer_mutation`. */
   readonly role: string;
-  /** The arm of its argument without `as_`, such as `tensor` or `sym_int`. */
+  /** The variant of its argument without `as_`, such as `tensor` or `sym_int`. */
   readonly kind: string;
   readonly dtype: string;
   /** The sizes as text, such as `[s77, 128]`. */
@@ -169,7 +169,7 @@ export function expressionInfix(text: string): string {
 
 /** Returns a number or truth value, which may be symbolic, as text. */
 export function symbolText(value: SymInt | SymFloat | SymBool): string {
-  return value.arm === "as_expr" ? expressionInfix(value.value.expr_str) : literalText(value.value);
+  return value.variant === "as_expr" ? expressionInfix(value.value.expr_str) : literalText(value.value);
 }
 
 function deviceText({ device }: TensorMeta): string {
@@ -213,17 +213,17 @@ function plainValue(name: string, role: string, kind: string, value = ""): Value
 }
 
 function valueOf(graph: Graph, role: string, argument: Argument | ConstantValue, name: string): ValueSummary {
-  const kind = argument.arm.slice("as_".length);
-  switch (argument.arm) {
+  const kind = argument.variant.slice("as_".length);
+  switch (argument.variant) {
     case "as_tensor":
       return tensorValue(graph, role, argument.value.name);
     case "as_sym_int":
     case "as_sym_float":
     case "as_sym_bool": {
       const held = argument.value;
-      if (held.arm !== "as_name") return plainValue(name, role, kind, literalText(held.value));
+      if (held.variant !== "as_name") return plainValue(name, role, kind, literalText(held.value));
       const table = { as_sym_int: graph.sym_int_values, as_sym_float: graph.sym_float_values, as_sym_bool: graph.sym_bool_values };
-      const known = table[argument.arm].get(held.value);
+      const known = table[argument.variant].get(held.value);
       return plainValue(held.value, role, kind, known === undefined ? UNKNOWN : symbolText(known));
     }
     case "as_custom_obj":
@@ -238,13 +238,13 @@ function valueOf(graph: Graph, role: string, argument: Argument | ConstantValue,
 function inputsOf(program: Program): ValueSummary[] {
   const { graph, signature } = program.graph_module;
   return signature.input_specs.flatMap((spec, index) => {
-    switch (spec.arm) {
+    switch (spec.variant) {
       case "user_input":
-        return [valueOf(graph, spec.arm, spec.value.arg, spec.value.name ?? graph.input_names?.[index] ?? "")];
+        return [valueOf(graph, spec.variant, spec.value.arg, spec.value.name ?? graph.input_names?.[index] ?? "")];
       case "constant_input":
-        return [valueOf(graph, spec.arm, spec.value.value, spec.value.name)];
+        return [valueOf(graph, spec.variant, spec.value.value, spec.value.name)];
       case "token":
-        return [plainValue(spec.value.arg.name, spec.arm, "token")];
+        return [plainValue(spec.value.arg.name, spec.variant, "token")];
       default:
         return [];
     }
@@ -254,8 +254,8 @@ function inputsOf(program: Program): ValueSummary[] {
 function outputsOf(program: Program): ValueSummary[] {
   const { graph, signature } = program.graph_module;
   return signature.output_specs.map((spec) => {
-    if (spec.arm === "user_output") return valueOf(graph, spec.arm, spec.value.arg, spec.value.name ?? "");
-    return tensorValue(graph, spec.arm, spec.value.arg.name, targetOf(spec.value));
+    if (spec.variant === "user_output") return valueOf(graph, spec.variant, spec.value.arg, spec.value.name ?? "");
+    return tensorValue(graph, spec.variant, spec.value.arg.name, targetOf(spec.value));
   });
 }
 
@@ -276,7 +276,7 @@ interface HeldTensor {
 type Held = Record<"parameter" | "buffer" | "constant", HeldTensor[]>;
 
 function number(value: SymInt | undefined): bigint {
-  return value?.arm === "as_int" ? value.value : 0n;
+  return value?.variant === "as_int" ? value.value : 0n;
 }
 
 function held(name: string, storage: string, meta: TensorMeta | null | undefined): HeldTensor {
@@ -297,7 +297,7 @@ function tensorsOfGraph(program: Program): Held {
   const found: Held = { parameter: [], buffer: [], constant: [] };
   const { graph, signature } = program.graph_module;
   for (const spec of signature.input_specs) {
-    const kind = spec.arm === "tensor_constant" ? "constant" : spec.arm;
+    const kind = spec.variant === "tensor_constant" ? "constant" : spec.variant;
     if (kind !== "parameter" && kind !== "buffer" && kind !== "constant") continue;
     const name = targetOf(spec.value);
     const value = (spec.value as { arg: { name: string } }).arg.name;
@@ -309,7 +309,7 @@ function tensorsOfGraph(program: Program): Held {
 function tensorsOfPayloads(program: Program, weights: PayloadTable, constants: PayloadTable): Held {
   const found: Held = { parameter: [], buffer: [], constant: [] };
   const specs = program.graph_module.signature.input_specs;
-  const buffers = new Set(specs.flatMap((spec) => (spec.arm === "buffer" ? [spec.value.buffer_name] : [])));
+  const buffers = new Set(specs.flatMap((spec) => (spec.variant === "buffer" ? [spec.value.buffer_name] : [])));
   for (const [name, payload] of weights) {
     const kind = payload.is_param ? "parameter" : "buffer";
     found[kind].push(held(name, `weights/${payload.path_name}`, payload.tensor_meta));
@@ -383,9 +383,9 @@ function processGroups(graphs: readonly Graph[], savedSizes: ReadonlyMap<string,
   const found = new Map<string, Group>();
   for (const node of graphs.flatMap((graph) => graph.nodes)) {
     for (const named of node.inputs) {
-      if (named.name !== "group_name" || named.arg.arm !== "as_string") continue;
-      const given = node.inputs.find((each) => each.arg.arm === "as_operator")?.arg;
-      const operator = given?.arm === "as_operator" ? given.value : node.target;
+      if (named.name !== "group_name" || named.arg.variant !== "as_string") continue;
+      const given = node.inputs.find((each) => each.arg.variant === "as_operator")?.arg;
+      const operator = given?.variant === "as_operator" ? given.value : node.target;
       const name = named.arg.value;
       const known = found.get(name);
       const group = known ?? { name, sizes: [], operators: new Map<string, number>(), nodes: [], saved_size: savedSizes.get(name) ?? null };
@@ -393,7 +393,7 @@ function processGroups(graphs: readonly Graph[], savedSizes: ReadonlyMap<string,
       group.operators.set(operator, (group.operators.get(operator) ?? 0) + 1);
       group.nodes.push(nodeName(node) || node.target);
       const size = node.inputs.find((each) => each.name === "group_size")?.arg;
-      if (size?.arm === "as_int" && !group.sizes.includes(size.value)) group.sizes.push(size.value);
+      if (size?.variant === "as_int" && !group.sizes.includes(size.value)) group.sizes.push(size.value);
     }
   }
   return [...found.values()];

@@ -20,7 +20,7 @@ export interface TensorPlace {
 }
 
 function known(value: SymInt, what: string, place: string): bigint {
-  if (value.arm !== "as_int" || value.value < 0n) throw new GraphwireError("document", `${what} is not a size`, place);
+  if (value.variant !== "as_int" || value.value < 0n) throw new GraphwireError("document", `${what} is not a size`, place);
   return value.value;
 }
 

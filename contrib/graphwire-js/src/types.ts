@@ -179,7 +179,7 @@ export function enumeration<N extends string>(members: Readonly<Record<N, number
   };
 }
 
-/** The content of an arm without content: a truth value without meaning, which is read as true. */
+/** The content of a variant without content: a truth value without meaning, which is read as true. */
 export const present: Type<true> = {
   read(value) {
     truth.read(value);
@@ -326,29 +326,29 @@ function isFallback(value: unknown, field: Field<unknown>): boolean {
   return value === fallback;
 }
 
-/** A value of a union: the arm, and what it contains. */
-export type Union<A> = { readonly [K in keyof A]: { readonly arm: K; readonly value: A[K] } }[keyof A];
+/** A value of a union: the variant, and what it contains. */
+export type Union<A> = { readonly [K in keyof A]: { readonly variant: K; readonly value: A[K] } }[keyof A];
 
-/** A union type, with its table of arms. */
+/** A union type, with its table of variants. */
 export interface UnionType<A> extends Type<Union<A>> {
-  readonly arms: ReadonlyMap<string, Type<unknown>>;
+  readonly variants: ReadonlyMap<string, Type<unknown>>;
 }
 
-export function union<A>(arms: { readonly [K in keyof A]: Type<A[K]> }): UnionType<A> {
-  const rows = new Map(Object.entries<Type<unknown>>(arms));
-  const rowOf = (arm: string): Type<unknown> => rows.get(arm) ?? faulty(`the union has no arm ${JSON.stringify(arm)}`);
+export function union<A>(variants: { readonly [K in keyof A]: Type<A[K]> }): UnionType<A> {
+  const rows = new Map(Object.entries<Type<unknown>>(variants));
+  const rowOf = (variant: string): Type<unknown> => rows.get(variant) ?? faulty(`the union has no variant ${JSON.stringify(variant)}`);
   return {
-    arms: rows,
+    variants: rows,
     read(value) {
       if (!isMap(value)) throw wrong("a dict", value);
       const [set, ...others] = Array.from(value).filter(([, content]) => content !== null);
-      if (set === undefined || others.length > 0) throw new Fault("a union has exactly one arm");
-      const [arm, content] = set;
-      return { arm, value: within(`.${arm}`, () => rowOf(arm).read(content)) } as Union<A>;
+      if (set === undefined || others.length > 0) throw new Fault("a union has exactly one variant");
+      const [variant, content] = set;
+      return { variant, value: within(`.${variant}`, () => rowOf(variant).read(content)) } as Union<A>;
     },
     neutral(value) {
-      const arm = value.arm as string;
-      return { [arm]: rowOf(arm).neutral(value.value) };
+      const variant = value.variant as string;
+      return { [variant]: rowOf(variant).neutral(value.value) };
     },
   };
 }

@@ -25,11 +25,11 @@ from graphwire.schema import (
     Program,
     TensorMeta,
     ValueMetadata,
-    arm_of,
     held_by,
     named_subgraphs_in,
     names_in,
     results_of,
+    variant_of,
 )
 from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import format_infix
@@ -211,8 +211,8 @@ _VALUES_OR_LITERALS = frozenset({"as_sym_int", "as_sym_float", "as_sym_bool", "a
 
 def _is_values(argument: Argument, makers: _Makers) -> bool:
     """Return whether edges and subgraphs represent an argument completely."""
-    arm = arm_of(argument)
-    return arm in _VALUES or (arm in _VALUES_OR_LITERALS and any(map(makers.of, names_in(argument))))
+    variant = variant_of(argument)
+    return variant in _VALUES or (variant in _VALUES_OR_LITERALS and any(map(makers.of, names_in(argument))))
 
 
 def _subgraphs(node: Node) -> Iterator[GraphArgument]:

@@ -204,7 +204,7 @@ def test_a_context_of_version_2_is_read(registry: Registry) -> None:
 
 
 # Their example inputs are a pickle of the cache's class, which is never read.
-@pytest.mark.filterwarnings("ignore:the example inputs are left out")
+@pytest.mark.filterwarnings("ignore:the example inputs are dropped")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name.removesuffix(".pt2.xz"))
 def test_a_decode_step_that_torch_saved_with_an_older_transformers_goes_on(
     path: Path, registry: Registry

@@ -29,7 +29,7 @@ def count_bytes(nbytes: int) -> None:
 
 @contextmanager
 def counted_bytes(tally: Callable[[int], object]) -> Iterator[None]:
-    """Call a function with the number of bytes of each piece that is verified or written while the body runs."""
+    """Call a function with the number of bytes of each chunk that is verified or written while the body runs."""
     token = _TALLY.set(tally)
     try:
         yield

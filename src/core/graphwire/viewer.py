@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from graphwire.errors import EncodeError
 from graphwire.hooks import WireFormat
 from graphwire.schema import Program, WeightReferences
-from graphwire.wire.archive.atomic_file import PieceBuffer
+from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.reader import raw_deflate
 from graphwire.wire.document import write_program
 from graphwire.wire.package_writer import Document, write_package
@@ -49,9 +49,9 @@ def embedded(
         )
         for name, (program, payloads) in programs.items()
     }
-    stream = PieceBuffer()
+    stream = ChunkBuffer()
     write_package(stream, documents, compress=False, references=references)  # type: ignore[arg-type]
-    return raw_deflate(b"".join(stream.pieces))
+    return raw_deflate(b"".join(stream.chunks))
 
 
 # --------------------------------------------------------------------------------------- shows a page inside a notebook
@@ -320,8 +320,8 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 """Characters of markup, in JSON. Other characters beyond ASCII are escaped by JSON itself."""
 
 
-def page_pieces(facts: Facts, archives: Sequence[bytes]) -> list[bytes]:
-    """Return a page, in pieces.
+def page_chunks(facts: Facts, archives: Sequence[bytes]) -> list[bytes]:
+    """Return a page, in chunks.
 
     Args:
         facts: what the page shows beside the archives.
@@ -329,11 +329,11 @@ def page_pieces(facts: Facts, archives: Sequence[bytes]) -> list[bytes]:
     """
     before, placeholder, after = _template().partition(_PLACEHOLDER)
     assert placeholder, "viewer.html has no place for data"
-    pieces = [before, b'<script type="application/json" id="graphwire-facts">', _json(facts), b"</script>\n"]
+    chunks = [before, b'<script type="application/json" id="graphwire-facts">', _json(facts), b"</script>\n"]
     for index, archive in enumerate(archives):
         head = f'<script type="application/octet-stream" id="graphwire-file-{index}">'
-        pieces += [head.encode(), base64.b64encode(archive), b"</script>\n"]
-    return [*pieces, after]
+        chunks += [head.encode(), base64.b64encode(archive), b"</script>\n"]
+    return [*chunks, after]
 
 
 def _template() -> bytes:

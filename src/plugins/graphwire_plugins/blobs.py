@@ -45,11 +45,11 @@ _THREADS = 2
 
 def write_content(file: BinaryIO, content: bytes | memoryview) -> None:
     """Write all bytes to a file, which may be unbuffered and write fewer than it is given."""
-    from graphwire.wire.weights.piece_digests import PIECE_BYTES
+    from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
 
     rest = memoryview(content)
     while rest.nbytes:
-        rest = rest[file.write(rest[:PIECE_BYTES]) :]
+        rest = rest[file.write(rest[:CHUNK_BYTES]) :]
 
 
 def write_hashed(file: BinaryIO, content: memoryview) -> str:
@@ -61,18 +61,18 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
         piece = bytes(content)
         write_content(file, piece)
         return digest_of_pieces([_sha256(piece)])
-    from graphwire.wire.weights.piece_digests import PIECE_BYTES
+    from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
 
     # The same rooms for all pieces: new memory has to be mapped page by page.
-    rooms = [memoryview(bytearray(min(content.nbytes, PIECE_BYTES))) for _ in range(_THREADS)]
+    rooms = [memoryview(bytearray(min(content.nbytes, CHUNK_BYTES))) for _ in range(_THREADS)]
     hashed: list[futures.Future[bytes]] = []
     from concurrent import futures
 
     with futures.ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
-        for at in range(0, content.nbytes, PIECE_BYTES):
+        for at in range(0, content.nbytes, CHUNK_BYTES):
             if len(hashed) >= _THREADS:
                 hashed[-_THREADS].result()  # its room is free again
-            part = content[at : at + PIECE_BYTES]
+            part = content[at : at + CHUNK_BYTES]
             copy = rooms[len(hashed) % _THREADS][: part.nbytes]
             copy[:] = part
             hashed.append(threads.submit(_sha256, copy))
@@ -93,13 +93,13 @@ def has_content(file: StoreFile, offset: int, content: memoryview) -> bool:
 def digest_of_file(file: StoreFile) -> str:
     """Return the digest of a file's content (see `digest_of_pieces`), computed in two threads."""
 
-    from graphwire.wire.weights.piece_digests import PIECE_BYTES
+    from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
 
     def of_piece(start: int) -> bytes:
         import hashlib
 
         digest = hashlib.sha256()
-        end = min(start + PIECE_BYTES, file.size)
+        end = min(start + CHUNK_BYTES, file.size)
         for at in range(start, end, _READ_BYTES):
             digest.update(file.read_at(at, min(_READ_BYTES, end - at)))
         return digest.digest()
@@ -107,7 +107,7 @@ def digest_of_file(file: StoreFile) -> str:
     from concurrent import futures
 
     with futures.ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
-        return digest_of_pieces(threads.map(of_piece, range(0, max(file.size, 1), PIECE_BYTES)))
+        return digest_of_pieces(threads.map(of_piece, range(0, max(file.size, 1), CHUNK_BYTES)))
 
 
 def digest_of_pieces(pieces: Iterable[bytes]) -> str:

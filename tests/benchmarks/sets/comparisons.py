@@ -19,7 +19,7 @@ _THREADS = 8
 
 
 def measure(bench: Bench) -> Iterator[Row]:
-    """All comparisons; those with libraries that are not installed are left out."""
+    """All comparisons; those with libraries that are not installed are dropped."""
     yield from _threads(bench)
     yield from _modules(bench)
     yield from _weights(bench)

@@ -14,8 +14,8 @@ import pytest
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, PrunableStore
+from graphwire.wire.weights.chunk_digests import chunk_digest
 from graphwire.wire.weights.folder import Folder
-from graphwire.wire.weights.piece_digests import piece_digest
 from graphwire_plugins.blobs import BlobStore
 
 STORE = BlobStore()
@@ -24,7 +24,7 @@ HOUR = 3600
 
 def storages(*contents: bytes) -> dict[str, NewTensor]:
     return {
-        piece_digest(memoryview(each)): NewTensor(
+        chunk_digest(memoryview(each)): NewTensor(
             "uint8", (len(each),), len(each), lambda each=each: memoryview(each)
         )
         for each in contents

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from graphwire.schema import DTYPE_NAMES, Argument, Node, SequenceValue, arm_of, by_arm, decode_float
+from graphwire.schema import DTYPE_NAMES, Argument, Node, SequenceValue, by_variant, decode_float, variant_of
 
 __all__ = ["FORMS", "arguments_of"]
 
@@ -29,12 +29,12 @@ def arguments_of(node: Node) -> str:
 
 
 def _form(argument: Argument, level: int) -> Any:
-    arm = arm_of(argument)
-    if not arm:
+    variant = variant_of(argument)
+    if not variant:
         return None
     if level > _MOST_LEVELS:
         return {"deeper": True}
-    return FORMS[arm](getattr(argument, arm), level + 1)
+    return FORMS[variant](getattr(argument, variant), level + 1)
 
 
 def _literal(value: Any, _: int) -> Any:
@@ -83,7 +83,7 @@ def _listed(form: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     return lambda values, level: [form(each, level) for each in values]
 
 
-FORMS: Final[dict[str, Callable[[Any, int], Any]]] = by_arm(
+FORMS: Final[dict[str, Callable[[Any, int], Any]]] = by_variant(
     {
         "as_none": lambda _value, _level: None,
         "as_tensor": _named("tensor"),
@@ -124,4 +124,4 @@ FORMS: Final[dict[str, Callable[[Any, int], Any]]] = by_arm(
     },
     _listed,
 )
-"""How the value of each arm of an argument is written; lists follow from their items."""
+"""How the value of each variant of an argument is written; lists follow from their items."""

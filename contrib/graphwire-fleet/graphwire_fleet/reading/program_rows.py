@@ -14,7 +14,7 @@ from graphwire.api.saved_weights import list_weights
 from graphwire.errors import GraphwireError
 from graphwire.schema import WeightReferences
 from graphwire.wire.payloads import WEIGHTS
-from graphwire.wire.weights.piece_digests import PIECE_BYTES
+from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
 from graphwire_fleet.work import Row
 
 __all__ = ["content_hash", "program_row", "weight_rows"]
@@ -114,7 +114,7 @@ def _listed_digest(
     """Return the digest of a record that the file lists; None if it lists none, or if looking would ask a server again."""
     outside = None if references is None else references.records.get(record)
     if outside is not None:
-        kind = "sha256" if outside.nbytes <= PIECE_BYTES else "pieces"
+        kind = "sha256" if outside.nbytes <= CHUNK_BYTES else "pieces"
         return f"{kind}:{outside.sha256}" if outside.sha256 else None
     sha256 = None if archive.is_remote else archive.listed_digest(record)
     return None if sha256 is None else f"sha256:{sha256}"

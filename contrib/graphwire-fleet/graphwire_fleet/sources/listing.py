@@ -26,7 +26,7 @@ _MAGIC, _HTTP_MAGIC = "*?[", "*["
 _AT_ONCE = 256
 """How many files of a folder are asked about together."""
 _LOCK, _OWN = ".lock", ("catalogue.json", "journal.json")
-"""The files by which the folders of catalogues and journals are known: what they have is left out."""
+"""The files by which the folders of catalogues and journals are known: what they have is dropped."""
 _DEPTH = 100
 """The most folders in one another: an HTTP server may link a page to itself below a new name."""
 

@@ -44,18 +44,18 @@ function dtypeContent(dtype: ScalarType): Content {
 }
 
 function symbolic(given: SymIntArgument | SymFloatArgument | SymBoolArgument, on: References): Content {
-  return given.arm === "as_name" ? on.value(given.value) : given.value;
+  return given.variant === "as_name" ? on.value(given.value) : given.value;
 }
 
 function optionalTensor(given: OptionalTensorArgument, on: References): Content {
-  return given.arm === "as_tensor" ? on.value(given.value.name) : null;
+  return given.variant === "as_tensor" ? on.value(given.value.name) : null;
 }
 
 /** Returns the content of an argument. Calls `on` for its references, in order. */
 export function argumentContent(argument: Argument, on: References): Content {
   const inner = (each: Argument): Content => argumentContent(each, on);
-  const { arm, value } = argument;
-  switch (arm) {
+  const { variant, value } = argument;
+  switch (variant) {
     case "as_none":
       return null;
     case "as_int":

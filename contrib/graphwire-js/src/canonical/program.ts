@@ -44,8 +44,8 @@ const INPUT_KINDS = ["token", "parameter", "buffer", "tensor_constant", "custom_
 const OUTPUT_KINDS = ["token", "buffer_mutation", "parameter_mutation", "user_input_mutation", "result"] as const;
 
 function inputKey(spec: InputSpec): readonly [number, string] {
-  const place = (INPUT_KINDS as readonly string[]).indexOf(spec.arm);
-  switch (spec.arm) {
+  const place = (INPUT_KINDS as readonly string[]).indexOf(spec.variant);
+  switch (spec.variant) {
     case "parameter":
       return [place, spec.value.parameter_name];
     case "buffer":
@@ -60,8 +60,8 @@ function inputKey(spec: InputSpec): readonly [number, string] {
 }
 
 function outputKey(spec: OutputSpec, places: ReadonlyMap<string, number>): readonly [number, number, string] {
-  const place = (OUTPUT_KINDS as readonly string[]).indexOf(spec.arm);
-  switch (spec.arm) {
+  const place = (OUTPUT_KINDS as readonly string[]).indexOf(spec.variant);
+  switch (spec.variant) {
     case "token":
       return [place, 0, ""];
     case "buffer_mutation":
@@ -90,7 +90,7 @@ function sortedSpecs(program: Program): Sorted {
   const { input_specs, output_specs } = program.graph_module.signature;
   const places = new Map<string, number>();
   input_specs.forEach((spec, index) => {
-    if (spec.arm !== "user_input") return;
+    if (spec.variant !== "user_input") return;
     for (const name of referencesOf(spec.value.arg)) if (!places.has(name)) places.set(name, index);
   });
   const inputs = input_specs.map((spec, index) => [inputKey(spec), index] as const);
@@ -106,7 +106,7 @@ function interfaceOf(program: Program): Interface {
   const literal = (index: number): string | null => {
     if (graph.input_names !== null) return graph.input_names[index] ?? null;
     const spec = signature.input_specs[index];
-    return spec?.arm === "constant_input" || spec?.arm === "user_input" ? spec.value.name : null;
+    return spec?.variant === "constant_input" || spec?.variant === "user_input" ? spec.value.name : null;
   };
   return {
     inputs: inputs.map((index) => graph.inputs[index] as Argument),
@@ -116,7 +116,7 @@ function interfaceOf(program: Program): Interface {
 }
 
 function inputContent(spec: InputSpec): Content {
-  switch (spec.arm) {
+  switch (spec.variant) {
     case "token":
       return ["token"];
     case "parameter":
@@ -130,13 +130,13 @@ function inputContent(spec: InputSpec): Content {
     case "user_input":
       return ["argument"];
     case "constant_input":
-      return ["literal", spec.value.value.arm === "as_none" ? null : spec.value.value.value];
+      return ["literal", spec.value.value.variant === "as_none" ? null : spec.value.value.value];
   }
 }
 
 function outputContent(spec: OutputSpec, names: ReadonlyMap<string, string>): Content {
   const renamed = (name: string): string => names.get(name) ?? name;
-  switch (spec.arm) {
+  switch (spec.variant) {
     case "token":
       return ["token"];
     case "buffer_mutation":
@@ -175,7 +175,7 @@ function* numbersOf(graph: Graph, name: string): Generator<SymInt | SymFloat | S
 function* textsOf(graphs: readonly OrderedGraph[]): Generator<string> {
   for (const { graph, names } of graphs) {
     for (const name of names.keys()) {
-      for (const number of numbersOf(graph, name)) if (number.arm === "as_expr") yield number.value.expr_str;
+      for (const number of numbersOf(graph, name)) if (number.variant === "as_expr") yield number.value.expr_str;
     }
   }
 }
@@ -250,7 +250,7 @@ class GraphWriter {
   }
 
   private number(value: SymInt | SymFloat | SymBool): Content {
-    return value.arm === "as_expr" ? this.expression(value.value.expr_str) : value.value;
+    return value.variant === "as_expr" ? this.expression(value.value.expr_str) : value.value;
   }
 
   private expression(text: string): Content {

@@ -73,7 +73,7 @@ export function isSameTensor(a: TensorMeta | undefined, b: TensorMeta | undefine
 }
 
 function isSameNumber(a: SymInt, b: SymInt | undefined): boolean {
-  return a.arm === "as_int" && b?.arm === "as_int" && a.value === b.value;
+  return a.variant === "as_int" && b?.variant === "as_int" && a.value === b.value;
 }
 
 function areSameNumbers(a: readonly SymInt[], b: readonly SymInt[]): boolean {
@@ -86,8 +86,8 @@ function isContiguous({ sizes, strides }: TensorMeta): boolean {
   let expected = 1n;
   for (let index = sizes.length - 1; index >= 0; index--) {
     const [size, stride] = [sizes[index], strides[index]];
-    if (size?.arm !== "as_int") return false;
-    if (size.value !== 1n && (stride?.arm !== "as_int" || stride.value !== expected)) return false;
+    if (size?.variant !== "as_int") return false;
+    if (size.value !== 1n && (stride?.variant !== "as_int" || stride.value !== expected)) return false;
     expected *= size.value;
   }
   return true;
@@ -112,9 +112,9 @@ function inputs(program: Program, labels: Labels): Entries {
     const target = targetOf(spec.value);
     let key: string;
     if (target !== "") {
-      key = `${spec.arm.replaceAll("_", " ")} ${target}`;
-      if (spec.arm === "buffer") facts.set("persistent", yes(spec.value.persistent));
-    } else if (spec.arm === "token") {
+      key = `${spec.variant.replaceAll("_", " ")} ${target}`;
+      if (spec.variant === "buffer") facts.set("persistent", yes(spec.value.persistent));
+    } else if (spec.variant === "token") {
       key = `token ${[...found.keys()].filter((name) => name.startsWith("token ")).length}`;
     } else {
       key = `argument ${position++}`;
@@ -129,8 +129,8 @@ function outputs(program: Program, labels: Labels): Entries {
   const found: Entries = new Map();
   let position = 0;
   signature.output_specs.forEach((spec, index) => {
-    const target = spec.arm === "user_input_mutation" ? "" : targetOf(spec.value);
-    const key = `${spec.arm.replaceAll("_", " ")} ${target === "" ? position++ : target}`;
+    const target = spec.variant === "user_input_mutation" ? "" : targetOf(spec.value);
+    const key = `${spec.variant.replaceAll("_", " ")} ${target === "" ? position++ : target}`;
     found.set(key, argumentFacts(graph, graph.outputs[index] as Argument, labels));
   });
   return found;
@@ -218,7 +218,7 @@ export const SECTIONS: readonly (readonly [name: string, entries: Section])[] = 
 // ------------------------------------------------------------------------------------------------------------ payloads
 
 export function integerOf(value: SymInt | undefined): bigint {
-  return value?.arm === "as_int" ? value.value : 0n;
+  return value?.variant === "as_int" ? value.value : 0n;
 }
 
 function numbersText(numbers: readonly (bigint | number | null)[]): string {
@@ -231,9 +231,9 @@ export function payloadFacts(payload: PayloadMeta): Facts {
   const meta = payload.tensor_meta;
   if (meta !== null) {
     facts.set("dtype", dtypeName(meta));
-    facts.set("shape", numbersText(meta.sizes.map((size) => (size.arm === "as_int" ? size.value : null))));
+    facts.set("shape", numbersText(meta.sizes.map((size) => (size.variant === "as_int" ? size.value : null))));
     facts.set("layout", layoutText(meta));
-    const strides = meta.strides.filter((_, index) => integerOf(meta.sizes[index]) !== 1n || meta.sizes[index]?.arm !== "as_int").map(integerOf);
+    const strides = meta.strides.filter((_, index) => integerOf(meta.sizes[index]) !== 1n || meta.sizes[index]?.variant !== "as_int").map(integerOf);
     const order = strides.map((_, index) => index).sort((a, b) => Number((strides[b] ?? 0n) - (strides[a] ?? 0n)) || a - b);
     if (order.some((place, index) => place !== index)) facts.set("stride order", numbersText(order));
     if (strides.includes(0n)) facts.set("expanded", numbersText(meta.strides.map(integerOf)));

@@ -234,7 +234,7 @@ function sameArgument(a: Argument, b: Argument, names: Names): boolean {
 function renamedContent(argument: Argument, rename: (name: string) => string): Content {
   const on: References = {
     value: (name) => ["value", rename(name)],
-    results: (node) => ["results", rename(referencesOf({ arm: "as_results", value: node })[0] ?? node)],
+    results: (node) => ["results", rename(referencesOf({ variant: "as_results", value: node })[0] ?? node)],
     object: (name, className) => ["object", className, rename(name)],
     graph: () => ["graph", null],
   };

@@ -6,7 +6,7 @@ import type { Argument, TensorMeta } from "../schema.js";
 import { floatLiteral } from "../summary.js";
 import type { Tree } from "../trees.js";
 
-/** Returns a value of a record as a tree, as a document contains it: unions are dicts of one arm, None is left out of records. */
+/** Returns a value of a record as a tree, as a document contains it: unions are dicts of one variant, None is left out of records. */
 export function documentTree(value: unknown): Tree {
   if (value === null || value === undefined) return null;
   if (typeof value === "number" && !Number.isFinite(value)) return floatLiteral(value);
@@ -14,8 +14,8 @@ export function documentTree(value: unknown): Tree {
   if (Array.isArray(value)) return value.map(documentTree);
   if (value instanceof Map) return new Map(Array.from(value as Map<string, unknown>, ([key, each]) => [key, documentTree(each)]));
   const record = value as Readonly<Record<string, unknown>>;
-  const { arm } = record;
-  if (typeof arm === "string") return new Map([[arm, documentTree(record["value"])]]);
+  const { variant } = record;
+  if (typeof variant === "string") return new Map([[variant, documentTree(record["value"])]]);
   return new Map(
     Object.entries(record)
       .filter(([, each]) => each !== null)
@@ -52,7 +52,7 @@ const MAX_TEXT = 120;
 
 /** Returns an argument as readable text: names of values, literals as Python writes them, except that text has no quotes. */
 export function argumentText(argument: Argument): string {
-  if (argument.arm === "as_graph") return `graph ${argument.value.name}`;
+  if (argument.variant === "as_graph") return `graph ${argument.value.name}`;
   const text = treeText(documentTree(argument));
   const characters = Array.from(text);
   return characters.length <= MAX_TEXT ? text : `${characters.slice(0, MAX_TEXT).join("")}…`;
@@ -65,8 +65,8 @@ function treeText(tree: Tree): string {
   if (!(tree instanceof Map)) return jsonText(tree);
   const known = Array.from(tree as ReadonlyMap<string, Tree>).filter(([, value]) => value !== null);
   const [key, held] = known[0] ?? ["", null];
-  const arm = known.length === 1 ? ARMS.get(key) : undefined;
-  if (arm !== undefined) return arm(held);
+  const variant = known.length === 1 ? VARIANTS.get(key) : undefined;
+  if (variant !== undefined) return variant(held);
   const name = known.find(([each]) => each === "name") ?? (known.length === 1 ? known[0] : undefined);
   return name === undefined ? `{${known.map(([each, value]) => `${each}: ${treeText(value)}`).join(", ")}}` : treeText(name[1]);
 }
@@ -96,8 +96,8 @@ function called(name: string, part: (tree: Tree) => string): (tree: Tree) => str
   return (tree) => `${name}(${Array.from((tree as ReadonlyMap<string, Tree>).values(), part).join(", ")})`;
 }
 
-/** The text of arms whose values are not their own text. */
-const ARMS: ReadonlyMap<string, (tree: Tree) => string> = new Map([
+/** The text of variants whose values are not their own text. */
+const VARIANTS: ReadonlyMap<string, (tree: Tree) => string> = new Map([
   ["as_none", () => "None"],
   ["as_float", floatText],
   ["as_floats", floatText],

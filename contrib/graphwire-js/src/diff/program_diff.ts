@@ -161,8 +161,8 @@ function programChanges([formA, formB]: readonly [Arrangement, Arrangement], onM
 
 function userInputNames(program: Program): string[] {
   return program.graph_module.signature.input_specs.flatMap((spec) => {
-    if (spec.arm === "user_input") return [valueName(spec.value.arg) ?? spec.value.name ?? ""];
-    return spec.arm === "constant_input" ? [spec.value.name] : [];
+    if (spec.variant === "user_input") return [valueName(spec.value.arg) ?? spec.value.name ?? ""];
+    return spec.variant === "constant_input" ? [spec.value.name] : [];
   });
 }
 
@@ -178,8 +178,8 @@ function identitiesOf(program: Program): Map<string, string> {
   const found = new Map<string, string>();
   let tokens = 0;
   for (const spec of program.graph_module.signature.input_specs) {
-    const kind = HELD[spec.arm];
-    if (spec.arm === "token") found.set(spec.value.arg.name, `token ${tokens++}`);
+    const kind = HELD[spec.variant];
+    if (spec.variant === "token") found.set(spec.value.arg.name, `token ${tokens++}`);
     else if (kind !== undefined) found.set((spec.value as { arg: { name: string } }).arg.name, `${kind} ${targetOf(spec.value)}`);
   }
   userInputs(program).forEach((argument, position) => {

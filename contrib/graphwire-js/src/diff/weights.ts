@@ -32,7 +32,7 @@ export type HeldPayloads = ReadonlyMap<string, HeldPayload | null>;
 /** Adds to the payloads of a program the names that its signature has and its file does not: they are not read. */
 export function withUnread(held: HeldPayloads, kind: "weight" | "constant", { graph_module, encoded_values }: Program): HeldPayloads {
   const named = graph_module.signature.input_specs.flatMap((spec): string[] => {
-    const section = spec.arm === "parameter" ? "weight" : spec.arm === "buffer" ? (spec.value.persistent ? "weight" : "constant") : ["tensor_constant", "custom_obj"].includes(spec.arm) ? "constant" : "";
+    const section = spec.variant === "parameter" ? "weight" : spec.variant === "buffer" ? (spec.value.persistent ? "weight" : "constant") : ["tensor_constant", "custom_obj"].includes(spec.variant) ? "constant" : "";
     return section === kind ? [targetOf(spec.value)] : [];
   });
   const absent = [...new Set(named)].filter((name) => !held.has(name) && !encoded_values.has(name)).sort(compareText);

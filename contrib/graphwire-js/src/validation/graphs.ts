@@ -15,8 +15,8 @@ const MAX_SIZE = (1n << 63n) - 1n;
 const MAX_REACH = 1n << 59n;
 const MAX_DEVICE = 32767n;
 
-const LITERALS = new Set<Argument["arm"]>(["as_none", "as_int", "as_float", "as_bool", "as_string"]);
-const RESULTS = new Set<Argument["arm"]>([
+const LITERALS = new Set<Argument["variant"]>(["as_none", "as_int", "as_float", "as_bool", "as_string"]);
+const RESULTS = new Set<Argument["variant"]>([
   ...LITERALS,
   "as_tensor",
   "as_tensors",
@@ -61,13 +61,13 @@ export class ExpressionCheck {
 
 /** Returns whether an argument is a literal that an input or output may be. */
 export function isLiteral(argument: Argument): boolean {
-  return LITERALS.has(argument.arm);
+  return LITERALS.has(argument.variant);
 }
 
 /** Yields the references to values in an argument, with their kinds. Those inside subgraphs are not included. */
 export function* valuesIn(argument: Argument): Generator<readonly [name: string, kind: Kind]> {
-  const { arm, value } = argument;
-  switch (arm) {
+  const { variant, value } = argument;
+  switch (variant) {
     case "as_tensor":
       yield [value.name, "tensor"];
       break;
@@ -79,19 +79,19 @@ export function* valuesIn(argument: Argument): Generator<readonly [name: string,
       break;
     case "as_optional_tensor":
     case "as_optional_tensors":
-      for (const each of [value].flat()) if (each.arm === "as_tensor") yield [each.value.name, "tensor"];
+      for (const each of [value].flat()) if (each.variant === "as_tensor") yield [each.value.name, "tensor"];
       break;
     case "as_sym_int":
     case "as_sym_ints":
-      for (const each of [value].flat()) if (each.arm === "as_name") yield [each.value, "int"];
+      for (const each of [value].flat()) if (each.variant === "as_name") yield [each.value, "int"];
       break;
     case "as_sym_float":
     case "as_sym_floats":
-      for (const each of [value].flat()) if (each.arm === "as_name") yield [each.value, "float"];
+      for (const each of [value].flat()) if (each.variant === "as_name") yield [each.value, "float"];
       break;
     case "as_sym_bool":
     case "as_sym_bools":
-      for (const each of [value].flat()) if (each.arm === "as_name") yield [each.value, "bool"];
+      for (const each of [value].flat()) if (each.variant === "as_name") yield [each.value, "bool"];
       break;
     case "as_custom_obj":
       yield [value.name, "object"];
@@ -120,8 +120,8 @@ export class GraphCheck {
     graph.inputs.forEach((input, index) => {
       const at = `${place}.inputs[${index}]`;
       const defined = [...valuesIn(input)];
-      const isValue = defined.length === 1 && input.arm !== "as_tensors" && !input.arm.endsWith("s");
-      if (!isLiteral(input) && !isValue) refuse(`an input cannot be ${input.arm}`, at);
+      const isValue = defined.length === 1 && input.variant !== "as_tensors" && !input.variant.endsWith("s");
+      if (!isLiteral(input) && !isValue) refuse(`an input cannot be ${input.variant}`, at);
       this.define(input, values, at);
     });
     graph.nodes.forEach((node, index) => {
@@ -206,8 +206,8 @@ export class GraphCheck {
   }
 
   private content(argument: Argument, nodes: ReadonlySet<string>, place: string, depth: number): void {
-    const { arm, value } = argument;
-    switch (arm) {
+    const { variant, value } = argument;
+    switch (variant) {
       case "as_graph":
         if (!isValueName(value.name)) refuse(`${JSON.stringify(value.name)} is not a legal name of a subgraph`, place);
         this.graph(value.graph, `${place}.as_graph.graph`, depth + 1);
@@ -247,8 +247,8 @@ export class GraphCheck {
     for (const each of argumentsIn(argument)) this.extensions(each, place);
   }
 
-  private extension({ arm }: Argument, place: string): void {
-    const extension = EXTENSIONS[arm];
+  private extension({ variant }: Argument, place: string): void {
+    const extension = EXTENSIONS[variant];
     if (extension !== undefined) this.used(extension, place);
   }
 
@@ -276,7 +276,7 @@ export class GraphCheck {
   }
 
   private number(value: SymInt | SymFloat | SymBool, place: string): void {
-    if (value.arm === "as_expr") this.expressions.check(value.value.expr_str, place);
+    if (value.variant === "as_expr") this.expressions.check(value.value.expr_str, place);
   }
 
   private tensor(meta: TensorMeta, place: string): void {
@@ -286,20 +286,20 @@ export class GraphCheck {
     checkDevice(meta.device, place);
     for (const value of [...meta.sizes, ...meta.strides, meta.storage_offset]) {
       this.number(value, place);
-      if (value.arm === "as_int" && (value.value < 0n || value.value > MAX_SIZE)) refuse("a size out of range", place);
+      if (value.variant === "as_int" && (value.value < 0n || value.value > MAX_SIZE)) refuse("a size out of range", place);
     }
     const { sizes, strides, layout } = meta;
     if (strides.length !== sizes.length && (layout === "Strided" || strides.length > 0)) refuse("another number of strides", place);
-    const known = (value: SymInt | undefined): bigint => (value?.arm === "as_int" ? value.value : 1n);
+    const known = (value: SymInt | undefined): bigint => (value?.variant === "as_int" ? value.value : 1n);
     const product = sizes.reduce((all, size) => all * (known(size) === 0n ? 1n : known(size)), 1n);
     const reach = sizes.reduce((sum, size, index) => {
       return known(size) > 1n ? sum + (known(size) - 1n) * known(strides[index]) : sum;
-    }, meta.storage_offset.arm === "as_int" ? meta.storage_offset.value : 0n);
+    }, meta.storage_offset.variant === "as_int" ? meta.storage_offset.value : 0n);
     if (sizes.length > MAX_DIMENSIONS || product > MAX_REACH || reach >= MAX_REACH) refuse("a tensor that is too large", place);
   }
 }
 
-const EXTENSIONS: Readonly<Partial<Record<Argument["arm"], string>>> = {
+const EXTENSIONS: Readonly<Partial<Record<Argument["variant"], string>>> = {
   as_sequence: "sequences",
   as_mapping: "mappings",
   as_slice: "slices",
@@ -312,8 +312,8 @@ const EXTENSIONS: Readonly<Partial<Record<Argument["arm"], string>>> = {
 };
 
 function checkResult(argument: Argument, place: string): void {
-  if (!RESULTS.has(argument.arm)) refuse(`a result cannot be ${argument.arm}`, place);
-  for (const each of argumentsIn(argument)) if (each.arm !== "as_results") checkResult(each, place);
+  if (!RESULTS.has(argument.variant)) refuse(`a result cannot be ${argument.variant}`, place);
+  for (const each of argumentsIn(argument)) if (each.variant !== "as_results") checkResult(each, place);
 }
 
 /** Checks the element type and layout of a tensor: a number, or 0 and a name. */

@@ -76,7 +76,7 @@ function checkParts(values: ReadonlyMap<string, EncodedValue>, place: string): v
 // ----------------------------------------------------------------------------------------------------------- signature
 
 function sameArgument(a: Argument, b: Argument): boolean {
-  return a.arm === b.arm && compactJson(documentTree(a.value)) === compactJson(documentTree(b.value));
+  return a.variant === b.variant && compactJson(documentTree(a.value)) === compactJson(documentTree(b.value));
 }
 
 function checkSignature(program: Program, place: string): void {
@@ -87,9 +87,9 @@ function checkSignature(program: Program, place: string): void {
   signature.input_specs.forEach((spec, index) => {
     const at = `${place}.input_specs[${index}]`;
     checkInput(spec, graph.inputs[index] as Argument, at);
-    if (spec.arm === "parameter") targets.parameter.add(spec.value.parameter_name);
-    if (spec.arm === "buffer") targets.buffer.add(spec.value.buffer_name);
-    if (spec.arm === "user_input") for (const [name] of valuesIn(spec.value.arg)) targets.input.add(name);
+    if (spec.variant === "parameter") targets.parameter.add(spec.value.parameter_name);
+    if (spec.variant === "buffer") targets.buffer.add(spec.value.buffer_name);
+    if (spec.variant === "user_input") for (const [name] of valuesIn(spec.value.arg)) targets.input.add(name);
   });
   signature.output_specs.forEach((spec, index) => {
     checkOutput(spec, graph.outputs[index] as Argument, targets, `${place}.output_specs[${index}]`);
@@ -97,7 +97,7 @@ function checkSignature(program: Program, place: string): void {
 }
 
 function checkInput(spec: InputSpec, input: Argument, place: string): void {
-  switch (spec.arm) {
+  switch (spec.variant) {
     case "user_input":
       if (!sameArgument(spec.value.arg, input)) refuse("the role of another input", place);
       return;
@@ -107,14 +107,14 @@ function checkInput(spec: InputSpec, input: Argument, place: string): void {
       return;
     }
     case "custom_obj":
-      if (input.arm !== "as_custom_obj" || input.value.name !== spec.value.arg.name) refuse("the role of another input", place);
+      if (input.variant !== "as_custom_obj" || input.value.name !== spec.value.arg.name) refuse("the role of another input", place);
       checkPath(spec.value.custom_obj_name, place);
       return;
     default:
-      if (input.arm !== "as_tensor" || input.value.name !== spec.value.arg.name) refuse("the role of another input", place);
-      if (spec.arm === "parameter") checkPath(spec.value.parameter_name, place);
-      else if (spec.arm === "buffer") checkPath(spec.value.buffer_name, place);
-      else if (spec.arm === "tensor_constant") checkPath(spec.value.tensor_constant_name, place);
+      if (input.variant !== "as_tensor" || input.value.name !== spec.value.arg.name) refuse("the role of another input", place);
+      if (spec.variant === "parameter") checkPath(spec.value.parameter_name, place);
+      else if (spec.variant === "buffer") checkPath(spec.value.buffer_name, place);
+      else if (spec.variant === "tensor_constant") checkPath(spec.value.tensor_constant_name, place);
   }
 }
 
@@ -124,18 +124,18 @@ function checkOutput(
   targets: Readonly<Record<"parameter" | "buffer" | "input", ReadonlySet<string>>>,
   place: string,
 ): void {
-  if (spec.arm === "user_output") {
+  if (spec.variant === "user_output") {
     if (!sameArgument(spec.value.arg, output)) refuse("the role of another output", place);
-    const isValue = output.arm !== "as_tensors" && !output.arm.endsWith("s") && [...valuesIn(output)].length === 1;
-    const isNumber = ["as_sym_int", "as_sym_float", "as_sym_bool"].includes(output.arm);
-    if (!isLiteral(output) && !isValue && !isNumber) refuse(`an output for the caller cannot be ${output.arm}`, place);
+    const isValue = output.variant !== "as_tensors" && !output.variant.endsWith("s") && [...valuesIn(output)].length === 1;
+    const isNumber = ["as_sym_int", "as_sym_float", "as_sym_bool"].includes(output.variant);
+    if (!isLiteral(output) && !isValue && !isNumber) refuse(`an output for the caller cannot be ${output.variant}`, place);
     return;
   }
-  if (output.arm !== "as_tensor" || output.value.name !== spec.value.arg.name) refuse("the role of another output", place);
+  if (output.variant !== "as_tensor" || output.value.name !== spec.value.arg.name) refuse("the role of another output", place);
   const target = (known: ReadonlySet<string>, name: string): void => {
     if (!known.has(name)) refuse(`${JSON.stringify(name)} is not among the inputs`, place);
   };
-  switch (spec.arm) {
+  switch (spec.variant) {
     case "buffer_mutation":
       target(targets.buffer, spec.value.buffer_name);
       break;

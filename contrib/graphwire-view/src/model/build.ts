@@ -117,8 +117,8 @@ function addOutputs(builder: Builder, root: Item, scope: Scope, program: Program
     const title = face.outputNames.get(index) ?? `output ${index}`;
     const [value = ""] = namesIn(argument);
     if (value === "") return; // a literal, which the interface shows
-    const arm = signature.output_specs[index]?.arm ?? "user_output";
-    const item = builder.add("output", { parent: root, scope }, { name: `output ${index}`, title, type: valueFacts(graph, value).type || arm.replaceAll("_", " ") });
+    const variant = signature.output_specs[index]?.variant ?? "user_output";
+    const item = builder.add("output", { parent: root, scope }, { name: `output ${index}`, title, type: valueFacts(graph, value).type || variant.replaceAll("_", " ") });
     linkArgument(scope, item, argument, title);
   });
 }
@@ -141,7 +141,7 @@ function addNodes(builder: Builder, parent: Item, scope: Scope, known: readonly 
 
 function addSubgraphs(builder: Builder, item: Item, node: Node, steps: readonly ModuleStep[]): void {
   for (const held of subgraphsOf(node)) {
-    const argument = node.inputs.find(({ arg }) => arg.arm === "as_graph" && arg.value === held)?.name ?? "";
+    const argument = node.inputs.find(({ arg }) => arg.variant === "as_graph" && arg.value === held)?.name ?? "";
     const scope = scopeOf(held.graph, `${item.scope.prefix}${held.name}/`, builder.side);
     const title = argument === "" || argument === held.name ? held.name : `${argument}: ${held.name}`;
     const group = builder.add("subgraph", { parent: item, scope: item.scope }, { name: held.name, title });

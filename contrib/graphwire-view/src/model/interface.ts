@@ -30,12 +30,12 @@ export function faceOf(program: Program): Face {
   const { interface: face } = interfaceOf(program);
   const { input_specs: inputs, output_specs: outputs } = program.graph_module.signature;
   const effects = outputs.flatMap((spec): Effect[] => {
-    const what = EFFECTS[spec.arm];
+    const what = EFFECTS[spec.variant];
     if (what === undefined || !("arg" in spec.value)) return [];
     return [{ what, target: targetOf(spec.value), value: (spec.value.arg as { readonly name: string }).name }];
   });
-  const positions = (specs: readonly { readonly arm: string }[], arms: readonly string[]): number[] =>
-    specs.flatMap(({ arm }, index) => (arms.includes(arm) ? [index] : []));
+  const positions = (specs: readonly { readonly variant: string }[], variants: readonly string[]): number[] =>
+    specs.flatMap(({ variant }, index) => (variants.includes(variant) ? [index] : []));
   const given = [...face.inputs, ...face.keywords].flatMap((tree) => leafNames(tree, tree.name));
   const made = leafNames(face.output, "result");
   return {

@@ -125,7 +125,7 @@ export function linkArgument(scope: Scope, to: Item, argument: Argument, name: s
     const from = scope.makers.get(value);
     if (from !== undefined) connect({ from, to, value, argument: name });
   }
-  const results = argument.arm === "as_results" ? scope.nodes.get(argument.value) : undefined;
+  const results = argument.variant === "as_results" ? scope.nodes.get(argument.value) : undefined;
   if (results !== undefined) connect({ from: results, to, value: results.values[0] ?? "", argument: name });
 }
 

@@ -69,8 +69,8 @@ function quoted(text: string): Piece {
 
 /** Returns an argument as Python would write it, in pieces. */
 export function argumentPieces(argument: Argument): Piece[] {
-  const { arm, value } = argument;
-  switch (arm) {
+  const { variant, value } = argument;
+  switch (variant) {
     case "as_none":
       return [{ text: "None" }];
     case "as_tensor":
@@ -81,17 +81,17 @@ export function argumentPieces(argument: Argument): Piece[] {
     case "as_nested_tensors":
       return listed("[", value.map((row) => listed("[", row.map((each) => [reference(each.name)]), "]")), "]");
     case "as_optional_tensor":
-      return [value.arm === "as_tensor" ? reference(value.value.name) : { text: "None" }];
+      return [value.variant === "as_tensor" ? reference(value.value.name) : { text: "None" }];
     case "as_optional_tensors":
-      return listed("[", value.map((each) => [each.arm === "as_tensor" ? reference(each.value.name) : { text: "None" }]), "]");
+      return listed("[", value.map((each) => [each.variant === "as_tensor" ? reference(each.value.name) : { text: "None" }]), "]");
     case "as_sym_int":
     case "as_sym_float":
     case "as_sym_bool":
-      return [value.arm === "as_name" ? reference(value.value) : { text: literalText(value.value) }];
+      return [value.variant === "as_name" ? reference(value.value) : { text: literalText(value.value) }];
     case "as_sym_ints":
     case "as_sym_floats":
     case "as_sym_bools":
-      return listed("[", value.map((each) => [each.arm === "as_name" ? reference(each.value) : { text: literalText(each.value) }]), "]");
+      return listed("[", value.map((each) => [each.variant === "as_name" ? reference(each.value) : { text: literalText(each.value) }]), "]");
     case "as_string":
       return [quoted(value)];
     case "as_strings":

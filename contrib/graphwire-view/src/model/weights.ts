@@ -37,11 +37,11 @@ export async function weightsOf(program: Program, payloads: Payloads | null, fil
   const { graph, signature } = program.graph_module;
   const found = new Map<string, Omit<Weight, "shares">>();
   for (const spec of signature.input_specs) {
-    if (spec.arm === "user_input" || spec.arm === "constant_input" || spec.arm === "token") continue;
+    if (spec.variant === "user_input" || spec.variant === "constant_input" || spec.variant === "token") continue;
     const name = targetOf(spec.value);
     const value = spec.value.arg.name;
     const meta = graph.tensor_values.get(value);
-    found.set(name, { ...sizesOf(meta ?? null), name, role: ROLES[spec.arm], where: "", storage: name, value });
+    found.set(name, { ...sizesOf(meta ?? null), name, role: ROLES[spec.variant], where: "", storage: name, value });
   }
   for (const kind of ["weights", "constants"] as const) {
     for (const [name, payload] of payloads?.[kind] ?? []) {
@@ -70,7 +70,7 @@ async function placeOf(file: GraphwireFile, kind: Kind, payload: PayloadMeta): P
 
 function sizesOf(meta: TensorMeta | null): Pick<Weight, "dtype" | "shape" | "elements" | "bytes"> {
   if (meta === null) return { dtype: "", shape: "", elements: 0, bytes: 0 };
-  const elements = meta.sizes.reduce((product, size) => product * (size.arm === "as_int" ? Number(size.value) : 0), 1);
+  const elements = meta.sizes.reduce((product, size) => product * (size.variant === "as_int" ? Number(size.value) : 0), 1);
   const dtype = dtypeName(meta);
   return { dtype, shape: sizesText(meta.sizes), elements, bytes: elements * itemSize(dtype) };
 }

@@ -279,5 +279,5 @@ def _literal(argument: Argument) -> str:
         return "None"
     if argument.as_string is not None:
         return json.dumps(argument.as_string, ensure_ascii=False)
-    arms = (getattr(argument, arm) for arm in argument.__struct_fields__)
-    return literal_text(next((value for value in arms if value is not None), None))
+    variants = (getattr(argument, variant) for variant in argument.__struct_fields__)
+    return literal_text(next((value for value in variants if value is not None), None))

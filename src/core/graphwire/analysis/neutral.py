@@ -412,8 +412,8 @@ def _float(value: Any) -> Any:
     return [_float(item) for item in value] if isinstance(value, list) else scalar(float(decode_float(value)))
 
 
-def _none_arm(_: bool) -> bool:
-    """Return the value of the arm `as_none`, whose false means the same."""
+def _none_variant(_: bool) -> bool:
+    """Return the value of the variant `as_none`, whose false means the same."""
     return True
 
 
@@ -479,7 +479,7 @@ def _fields_of(kind: type[msgspec.Struct]) -> list[tuple[str, Any, Form]]:
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
         if field.name == "as_none":
-            rows.append((field.name, default, _none_arm))
+            rows.append((field.name, default, _none_variant))
             continue
         place = kind, field.name
         if place in GRAMMARS:

@@ -115,9 +115,9 @@ class ValueSummary(msgspec.Struct, frozen=True):
 
     name: str
     role: str
-    """The arm of its spec, such as `user_input`, `constant_input` or `buffer_mutation`."""
+    """The variant of its spec, such as `user_input`, `constant_input` or `buffer_mutation`."""
     kind: str
-    """The arm of its argument without `as_`, such as `tensor`, `sym_int` or `string`."""
+    """The variant of its argument without `as_`, such as `tensor`, `sym_int` or `string`."""
     dtype: str = ""
     """For a tensor: torch's name of the element type, such as `float32`."""
     shape: str = ""
@@ -334,8 +334,8 @@ class _Writer:
 def _value(
     write: _Writer, graph: Graph, role: str, argument: Argument | ConstantValue, name: str
 ) -> ValueSummary:
-    arm, held = _arm(argument)
-    kind = arm.removeprefix("as_")
+    variant, held = _variant(argument)
+    kind = variant.removeprefix("as_")
     if kind == "tensor":
         return _tensor_value(write, graph, role, held.name)
     if kind in ("sym_int", "sym_float", "sym_bool"):
@@ -365,14 +365,14 @@ def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str
 
 
 _HELD = ("parameter", "buffer", "tensor_constant", "custom_obj")
-"""The arms of inputs that the program itself holds, so that the caller does not pass them."""
+"""The variants of inputs that the program itself holds, so that the caller does not pass them."""
 
 
-def _arm(spec: Any) -> tuple[str, Any]:
-    for arm in spec.__struct_fields__:
-        value = getattr(spec, arm)
+def _variant(spec: Any) -> tuple[str, Any]:
+    for variant in spec.__struct_fields__:
+        value = getattr(spec, variant)
         if value is not None:
-            return arm, value
+            return variant, value
     return UNKNOWN, None
 
 
@@ -380,7 +380,7 @@ def _inputs(program: Program, write: _Writer) -> list[ValueSummary]:
     graph = program.graph_module.graph
     found: list[ValueSummary] = []
     for index, spec in enumerate(program.graph_module.signature.input_specs):
-        role, held = _arm(spec)
+        role, held = _variant(spec)
         if held is None or role in _HELD:
             continue
         if role == "token":
@@ -398,7 +398,7 @@ def _outputs(program: Program, write: _Writer) -> list[ValueSummary]:
     graph = program.graph_module.graph
     found: list[ValueSummary] = []
     for spec in program.graph_module.signature.output_specs:
-        role, held = _arm(spec)
+        role, held = _variant(spec)
         if held is None:
             continue
         if role == "user_output":

@@ -9,17 +9,17 @@ from typing import Any, Final
 import msgspec
 
 from graphwire.analysis.validation.value_rules import number_text
-from graphwire.schema import DTYPE_NAMES, Argument, Layout, MemoryFormat, ScalarType, arm_of
+from graphwire.schema import DTYPE_NAMES, Argument, Layout, MemoryFormat, ScalarType, variant_of
 
 _MAX_TEXT = 120
 
 
 def argument_text(argument: Argument) -> str:
     """Return an argument as readable text."""
-    arm = arm_of(argument)
-    if arm == "as_graph":
+    variant = variant_of(argument)
+    if variant == "as_graph":
         return f"graph {argument.as_graph.name}" if argument.as_graph is not None else ""
-    text = _text({arm: msgspec.to_builtins(getattr(argument, arm))}) if arm else ""
+    text = _text({variant: msgspec.to_builtins(getattr(argument, variant))}) if variant else ""
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
 
 
@@ -27,8 +27,8 @@ def _text(tree: Any) -> str:
     if isinstance(tree, dict):
         known = {key: value for key, value in tree.items() if value is not None}
         key = next(iter(known), "")
-        if len(known) == 1 and key in _ARMS:
-            return _ARMS[key](known[key])
+        if len(known) == 1 and key in _VARIANTS:
+            return _VARIANTS[key](known[key])
         if "name" in known or len(known) == 1:
             return _text(known.get("name", next(iter(known.values()))))
         return f"{{{', '.join(f'{key}: {_text(value)}' for key, value in known.items())}}}"
@@ -70,7 +70,7 @@ def _called(name: str, parts: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: f"{name}({', '.join(parts(part) for part in value.values())})"
 
 
-_ARMS: Final[dict[str, Callable[[Any], str]]] = {
+_VARIANTS: Final[dict[str, Callable[[Any], str]]] = {
     "as_none": lambda _: "None",
     "as_float": _float,
     "as_floats": _float,
@@ -84,7 +84,7 @@ _ARMS: Final[dict[str, Callable[[Any], str]]] = {
     "as_sequence": _sequence,
     "as_mapping": _mapping,
 }
-"""The text of arms whose values are not their own text, by the arm of a document."""
+"""The text of variants whose values are not their own text, by the variant of a document."""
 
 
 # ---------------------------------------------------------------------------------- literal values of documents as text

@@ -85,11 +85,11 @@ def _archive_form(archive: Archive) -> dict[str, Any]:
 
 def _record_forms(archive: Archive) -> dict[str, Any]:
     """Return what the archive consists of, except what depends on the wire format."""
-    left_out = {*archive.documents, MANIFEST, PROVIDERS}
+    excluded = {*archive.documents, MANIFEST, PROVIDERS}
     records = [
         {"name": name, "nbytes": tagged(archive.record_size(name)), "sha256": digest}
         for name, digest in archive.record_digests().items()
-        if name not in left_out
+        if name not in excluded
     ]
     return {"layout": archive.layout.partition(" ")[0], "manifest": archive.has_manifest, "records": records}
 

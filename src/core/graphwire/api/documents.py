@@ -63,9 +63,9 @@ def encode(
     wire_format = registry_or_installed(registry).wire_format(format)
     if target is None:
         return write_program(program, wire_format)
-    left_out: list[str] = []
-    data = document_for(program, target_named(target), wire_format, left_out, payloads)
-    for why in left_out:
+    dropped: list[str] = []
+    data = document_for(program, target_named(target), wire_format, dropped, payloads)
+    for why in dropped:
         warnings.warn(f"the {OMITTED} are not all written: {why}", GraphwireWarning, stacklevel=3)
     return data
 
@@ -74,13 +74,13 @@ def document_for(
     program: Program,
     reader: Target,
     wire_format: WireFormat,
-    left_out: list[str],
+    dropped: list[str],
     payloads: Payloads | None = None,
 ) -> bytes:
     """Encode the records of a program as the document of a target.
 
     Args:
-        left_out: receives the reason when stack traces or provenance are dropped.
+        dropped: receives the reason when stack traces or provenance are dropped.
         payloads: the weights to store in a `draft-2022`.
 
     Raises:
@@ -90,7 +90,7 @@ def document_for(
     from graphwire.evolve.operator_forms import forms_of_release, with_forms
 
     program = with_forms(program, lambda: forms_of_release(reader.release))
-    tree = downgrade(to_tree(program), reader.version, reader.release, left_out)
+    tree = downgrade(to_tree(program), reader.version, reader.release, dropped)
     if reader.version == DRAFT and payloads is not None:
         from graphwire.evolve.steps.embedded import embed
 

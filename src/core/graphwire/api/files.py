@@ -96,7 +96,7 @@ def convert(
     check_ranges(ranges, target)
     dst = located(dst, options.get("storage_options"))
     weights = located_weights(weights, options.get("storage_options"))
-    left_out = check_strip(strip)
+    stripped = check_strip(strip)
     if format is not None:
         registry_or_installed(options.get("registry")).wire_format(format)
     with open(src, **options) as archive:
@@ -121,7 +121,7 @@ def convert(
             ranges,
             compress,
             weights,
-            left_out=left_out,
+            stripped=stripped,
             dry_run=dry_run,
         )
     warn_of_dropped(written.dropped)
@@ -220,7 +220,7 @@ def _rewrite(
     compress: bool = True,
     weights: SaveWeights = AS_SAVED,
     *,
-    left_out: Collection[Strippable] = (),
+    stripped: Collection[Strippable] = (),
     dry_run: bool = False,
 ) -> WriteReport:
     """Write programs with the payloads and extra files of an archive.
@@ -235,7 +235,7 @@ def _rewrite(
     documents: dict[str, Document] = {}
     layout, found, dropped = OWN_LAYOUT, [], []
     held = {
-        name: without(without_external(each), archive.payloads_of(name), left_out)
+        name: without(without_external(each), archive.payloads_of(name), stripped)
         for name, each in programs.items()
     }
     references = archive.weights.references_from(dst) if weights is AS_SAVED else None
@@ -253,7 +253,7 @@ def _rewrite(
         documents |= made
         found += report.narrowed
         dropped += report.dropped
-    kept = () if "extra_files" in left_out else archive.extra_files
+    kept = () if "extra_files" in stripped else archive.extra_files
     extra_files = {path: archive.read_extra(path) for path in kept}
     unpacked: list[tuple[str, str]] = []
     written = WriteReport("" if target is None else target_named(target).name, found, dropped)

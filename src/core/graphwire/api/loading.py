@@ -56,7 +56,7 @@ class Decoder(Protocol[R_co]):
         graph_only: bool,
         given: Mapping[str, torch.Tensor] | None,
         origin: Any,
-        left_out: list[Omission] | None,
+        dropped: list[Omission] | None,
         propagates: frozenset[str],
     ) -> R_co: ...
 
@@ -125,11 +125,11 @@ def load_with(
                 reports=report is not None,
             )
         del archive  # The garbage collector then has only the program to traverse.
-    for omission in loaded.left_out:
+    for omission in loaded.dropped:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=4)
     if report is not None and loaded.findings is not None:
         try:
-            report(loaded.findings.with_steps(loaded.steps).with_dropped(loaded.left_out))
+            report(loaded.findings.with_steps(loaded.steps).with_dropped(loaded.dropped))
         except Exception as error:
             note_caller(error)
             raise
@@ -142,7 +142,7 @@ class Loaded(NamedTuple, Generic[R_co]):
     """What was loaded, and what there is to tell of it."""
 
     value: R_co
-    left_out: list[Omission]
+    dropped: list[Omission]
     steps: list[StepReport]
     findings: LoadReport | None
 
@@ -181,7 +181,7 @@ def decode_from(
         for warning in payloads.warnings:
             warnings.warn(message_text(warning), GraphwireWarning, stacklevel=5)
         findings = archive.report(name) if reports else None
-        left_out: list[Omission] = []
+        dropped: list[Omission] = []
         program, origin, rewritten, propagates = at_installed_opsets(program, archive.registry, unknown_ops)
         regrouped: list[StepReport] = []
         program = with_group_names(program, names, regrouped)
@@ -194,11 +194,11 @@ def decode_from(
             graph_only=graph_only,
             given=given,
             origin=origin,
-            left_out=left_out,
+            dropped=dropped,
             propagates=propagates,
         )
     steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
-    return Loaded(value, left_out, steps, findings)
+    return Loaded(value, dropped, steps, findings)
 
 
 def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManager[object]:
@@ -259,6 +259,6 @@ def module_of(
         unknown_ops=unknown_ops,
         names=group_names(groups),
     )
-    for omission in loaded.left_out:
+    for omission in loaded.dropped:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=4)
     return loaded.value

@@ -57,7 +57,7 @@ from graphwire.evolve.planner import UnknownOps, plan_for
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.process import paused_gc
 from graphwire.schema import Program
-from graphwire.wire.archive.atomic_file import PieceBuffer
+from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.source import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package_writer import begin_digests, save_package
@@ -152,8 +152,8 @@ def save(
     registry = registry_or_installed(registry)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_ranges(ranges, target)
-    left_out = check_strip(strip)
-    added = {} if "extra_files" in left_out else bytes_of_extra_files(extra_files)
+    stripped = check_strip(strip)
+    added = {} if "extra_files" in stripped else bytes_of_extra_files(extra_files)
     with paused_gc():  # Until the records are freed: a collection then finds nothing of them.
         encoded = _encoded(
             program,
@@ -162,7 +162,7 @@ def save(
             containers,
             exact=isinstance(weights, Checkpoint) and weights.rest == "error",
         )
-        encoded = {name: without(*each, left_out) for name, each in encoded.items()}
+        encoded = {name: without(*each, stripped) for name, each in encoded.items()}
         if not isinstance(weights, Default):
             encoded = requires_external(encoded)
         hashing = (
@@ -194,9 +194,9 @@ def save(
 @options_of(save)
 def dumps(program: ExportedProgram | Mapping[str, ExportedProgram], **options: Unpack[SaveOptions]) -> bytes:
     """Return the bytes of the file that `save` writes. Options and errors are those of `save`."""
-    stream = PieceBuffer()
+    stream = ChunkBuffer()
     save(program, cast("BinaryIO", stream), **options)
-    return b"".join(stream.pieces)
+    return b"".join(stream.chunks)
 
 
 @reading("file")

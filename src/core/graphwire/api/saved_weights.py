@@ -240,7 +240,7 @@ def _refer(
     stores = [StoreReference(place.kind, place.location, None)]
     if chosen.check == "bytes":
         with OpenedStores(WeightReferences(stores), [place], registry) as opened:
-            from graphwire.wire.weights.piece_digests import digests_of
+            from graphwire.wire.weights.chunk_digests import digests_of
 
             differing = list(_differences(table, views, records, opened))
             problems += [problem for _, problem in differing]
@@ -279,8 +279,8 @@ def _with_digests(
         own: the records of the rank whose program is saved.
         digests: their digests.
     """
+    from graphwire.wire.weights.chunk_digests import digests_of
     from graphwire.wire.weights.external_record import ExternalRecord
-    from graphwire.wire.weights.piece_digests import digests_of
 
     others = {name: each for name, each in table.items() if own.get(name) != each}
     read = digests_of({name: ExternalRecord(opened, name, each).view for name, each in others.items()})

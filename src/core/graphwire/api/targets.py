@@ -83,15 +83,15 @@ def documents_for_target(
         raise EncodeError(f"{reader.name} reads JSON, not {format}", remedy='Write it with format="json"')
     documents, dropped = {}, []
     for name, (program, payloads) in programs.items():
-        left_out: list[str] = []
+        dropped_texts: list[str] = []
         if reader.layout is None:
-            data = document_for(program, reader, wire_format, left_out, payloads)
+            data = document_for(program, reader, wire_format, dropped_texts, payloads)
             documents[name] = Document(data, wire_format.suffix, Payloads())
         else:
-            data = document_for(program, reader, wire_format, left_out)
+            data = document_for(program, reader, wire_format, dropped_texts)
             beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
             documents[name] = Document(data, ".json", beside)
-        dropped += [Omission(OMITTED, why, name) for why in left_out]
+        dropped += [Omission(OMITTED, why, name) for why in dropped_texts]
     return TargetDocuments(
         documents, reader.layout or BARE_DOCUMENT, WriteReport(reader.name, found, dropped)
     )
@@ -139,7 +139,7 @@ def _document_of_today(
     payloads: Payloads,
     wire_format: WireFormat,
     provider: PluginRequirement | None,
-    left_out: list[str],
+    dropped_texts: list[str],
 ) -> Document:
     """Encode a program in the current schema, with the first release that can read the file.
 
@@ -147,9 +147,9 @@ def _document_of_today(
     in torch's form.
 
     Args:
-        left_out: receives the reason when stack traces are dropped.
+        dropped_texts: receives the reason when stack traces are dropped.
     """
-    program = with_trace_texts(program, left_out)
+    program = with_trace_texts(program, dropped_texts)
     reader = first_reader(program, is_json=wire_format.name == "json")
     data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format)
     examples = None if reader == OURS_FIRST else program.example_inputs

@@ -38,7 +38,7 @@ from graphwire.viewer import (
     WeightFacts,
     embedded,
     named_overlays,
-    page_pieces,
+    page_chunks,
 )
 from graphwire.wire.archive.atomic_file import atomic_write, write_all
 from graphwire.wire.archive.source import Readable
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 class View:
     """A page that shows a program, or the difference of two. A notebook shows it in place."""
 
-    def __init__(self, title: str, pieces: Sequence[bytes]) -> None:
+    def __init__(self, title: str, chunks: Sequence[bytes]) -> None:
         self.title = title
         """The names of the files."""
-        self._page = b"".join(pieces)
+        self._page = b"".join(chunks)
 
     @property
     def html(self) -> str:
@@ -397,7 +397,7 @@ def content_of(
     targets: bool,
     use_torch: bool,
 ) -> tuple[str, list[bytes]]:
-    """Return the title of a page, and the page in pieces. Arguments and errors are those of `view`.
+    """Return the title of a page, and the page in chunks. Arguments and errors are those of `view`.
 
     Args:
         sources: one program or, for a difference, two.
@@ -425,7 +425,7 @@ def content_of(
             overlays=named_overlays(overlay, nodes, method),
         )
         archives = [_embedded(each) for each in sides]
-    return " and ".join(each.name for each in sides), page_pieces(facts, archives)
+    return " and ".join(each.name for each in sides), page_chunks(facts, archives)
 
 
 def _embedded(shown: Shown) -> bytes:

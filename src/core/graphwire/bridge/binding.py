@@ -283,7 +283,7 @@ def check_process_groups(program: Program, registry: Registry, renamed: Mapping[
 
 def group_sizes_here(program: Program, registry: Registry) -> dict[str, int]:
     """Return how many processes each process group has that torch's own collectives name in a program, by name. Empty in a
-    process without process groups; a group that this process is not in is left out."""
+    process without process groups; a group that this process is not in is dropped."""
     if not is_in_job():
         return {}
     found = (world_group(group.name) for group in _checked_groups(program, registry))

@@ -316,7 +316,7 @@ def decode_program(
     graph_only: bool = False,
     given: Mapping[str, torch.Tensor] | None = None,
     origin: OpaqueOrigin | None = None,
-    left_out: list[Omission] | None = None,
+    dropped: list[Omission] | None = None,
     propagates: frozenset[str] = frozenset(),
 ) -> ExportedProgram:
     """Build a program from a validated record and its payloads.
@@ -326,7 +326,7 @@ def decode_program(
         graph_only: make the weights without elements (on the meta device) and read no payload.
         given: the weights by name, if they are not those of the payloads. The program shares them.
         origin: the origin of unavailable operators, which then become opaque; None makes them an error.
-        left_out: receives what is omitted without changing what the program computes; if None, warnings are issued.
+        dropped: receives what is omitted without changing what the program computes; if None, warnings are issued.
         propagates: the operators whose results may be computed on metadata.
 
     Raises:
@@ -366,7 +366,7 @@ def decode_program(
         state_dict=state,
         range_constraints=ranges_by_expression(context, context.ranges),
         module_call_graph=calls,
-        example_inputs=_decode_examples(context, record, payloads, table, calls, left_out),
+        example_inputs=_decode_examples(context, record, payloads, table, calls, dropped),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
@@ -377,19 +377,19 @@ def decode_program(
         program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
     decode_replacements(context, module_record.replacements)
     set_guards(program, list(record.guards_code))
-    tell_omitted(context, left_out)
+    tell_omitted(context, dropped)
     allow_tracing(context.fakes.mode)
     if given is not None:
         bind_weights(program, given)
     return program
 
 
-def tell_omitted(context: DecodeContext, left_out: list[Omission] | None) -> None:
-    """Tell what was omitted of the metadata, as the `left_out` of `decode_program`."""
+def tell_omitted(context: DecodeContext, dropped: list[Omission] | None) -> None:
+    """Tell what was omitted of the metadata, as the `dropped` of `decode_program`."""
     if omitted := context.provenance.omitted + context.traces.omitted:
-        leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
+        leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), dropped)
     for omission in unread_metadata(context):
-        leave_out(omission, left_out)
+        leave_out(omission, dropped)
 
 
 def decode_context(
@@ -471,7 +471,7 @@ def _decode_examples(
     payloads: Payloads,
     table: StorageTable,
     calls: Sequence[Any],
-    left_out: list[Omission] | None,
+    dropped: list[Omission] | None,
 ) -> Any:
     examples = record.example_inputs
     if examples is None:
@@ -488,16 +488,16 @@ def _decode_examples(
     except Exception as error:
         if is_of_caller(error):
             raise
-        leave_out(Omission("example inputs", _why(error)), left_out)
+        leave_out(Omission("example inputs", _why(error)), dropped)
         return None
 
 
-def leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
-    """Tell that something was omitted, as the `left_out` of `decode_program`."""
-    if left_out is None:
+def leave_out(omission: Omission, dropped: list[Omission] | None) -> None:
+    """Tell that something was omitted, as the `dropped` of `decode_program`."""
+    if dropped is None:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
     else:
-        left_out.append(omission)
+        dropped.append(omission)
 
 
 def _why(error: Exception) -> str:

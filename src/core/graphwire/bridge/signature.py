@@ -16,7 +16,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from graphwire import schema
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
-from graphwire.bridge.graph.values import LITERAL_ARMS, literal_of
+from graphwire.bridge.graph.values import LITERAL_VARIANTS, literal_of
 from graphwire.bridge.torch_compat.private import output_kind
 from graphwire.errors import DecodeError, EncodeError, located, shown
 
@@ -28,20 +28,20 @@ _REFERENCES: dict[str, tuple[Any, Any]] = {
     "as_sym_float": (torch_signature.SymFloatArgument, schema.SymFloatArgument),
     "as_sym_bool": (torch_signature.SymBoolArgument, schema.SymBoolArgument),
 }
-"""torch's class, and the record, of each arm that refers to a value by its name alone."""
-_ARMS = {kind: (arm, record) for arm, (kind, record) in _REFERENCES.items()}
-_ARMS[torch_signature.TokenArgument] = ("as_tensor", schema.TensorArgument)
-_LITERAL_ARMS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bool", str: "as_string"}
+"""torch's class, and the record, of each variant that refers to a value by its name alone."""
+_VARIANTS = {kind: (variant, record) for variant, (kind, record) in _REFERENCES.items()}
+_VARIANTS[torch_signature.TokenArgument] = ("as_tensor", schema.TensorArgument)
+_LITERAL_VARIANTS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bool", str: "as_string"}
 
 
 def _encode_literal(value: Any) -> dict[str, Any]:
     """Encode a literal."""
     if value is None:
         return {"as_none": True}
-    arm = _LITERAL_ARMS.get(type(value))
-    if arm is None:
+    variant = _LITERAL_VARIANTS.get(type(value))
+    if variant is None:
         raise EncodeError(f"an input or output cannot be the constant {shown(value)}")
-    return {arm: schema.encode_float(value) if arm == "as_float" else value}
+    return {variant: schema.encode_float(value) if variant == "as_float" else value}
 
 
 def encode_argument_spec(spec: Any) -> tuple[schema.Argument, str | None]:
@@ -50,19 +50,19 @@ def encode_argument_spec(spec: Any) -> tuple[schema.Argument, str | None]:
         return schema.Argument(**_encode_literal(spec.value)), spec.name or None
     if isinstance(spec, torch_signature.CustomObjArgument):
         return schema.Argument(as_custom_obj=schema.CustomObjArgument(spec.name, spec.class_fqn)), None
-    arm, record = _ARMS[type(spec)]
-    return schema.Argument(**{arm: record(spec.name)}), None
+    variant, record = _VARIANTS[type(spec)]
+    return schema.Argument(**{variant: record(spec.name)}), None
 
 
 def decode_argument_spec(argument: schema.Argument, name: str | None) -> Any:
     """Decode an argument spec."""
-    arm, value = schema.arm_of(argument), schema.value_name(argument)
+    variant, value = schema.variant_of(argument), schema.value_name(argument)
     if argument.as_custom_obj is not None:
         return torch_signature.CustomObjArgument(value, argument.as_custom_obj.class_fqn)
     if value is not None:
-        return _REFERENCES[arm][0](value)
-    if arm not in LITERAL_ARMS:
-        raise DecodeError(f"an input or output cannot be {arm}")
+        return _REFERENCES[variant][0](value)
+    if variant not in LITERAL_VARIANTS:
+        raise DecodeError(f"an input or output cannot be {variant}")
     return torch_signature.ConstantArgument(name or "", literal_of(argument))
 
 
@@ -83,35 +83,37 @@ _OUTPUT_ROLES: dict[str, tuple[str, Any]] = {
     "USER_INPUT_MUTATION": ("user_input_mutation", schema.UserInputMutationSpec),
     "TOKEN": ("token", schema.OutputTokenSpec),
 }
-"""The arm, and its record class, of most kinds, by torch's name of the kind. A record has the first fields
+"""The variant, and its record class, of most kinds, by torch's name of the kind. A record has the first fields
 of torch's spec: the argument, the target, and whether a buffer is persistent."""
-_OUTPUT_ARMS = LITERAL_ARMS | frozenset(schema.VALUE_ARMS)
-"""The arms that `decode_argument_spec` supports."""
+_OUTPUT_VARIANTS = LITERAL_VARIANTS | frozenset(schema.VALUE_VARIANTS)
+"""The variants that `decode_argument_spec` supports."""
 
 
 def _encode_role(spec: Any, role: tuple[str, Any], name: str) -> dict[str, Any]:
-    """Encode the spec of an input or output called `name`, as an arm with its record."""
-    arm, record = role
+    """Encode the spec of an input or output called `name`, as a variant with its record."""
+    variant, record = role
     argument: Any = schema.TensorArgument(name)
-    if arm == "token":
+    if variant == "token":
         argument = schema.TokenArgument(name)
-    elif arm == "custom_obj":
+    elif variant == "custom_obj":
         argument = schema.CustomObjArgument(name, spec.arg.class_fqn)
-    if arm == "buffer":
-        return {arm: record(argument, spec.target, bool(spec.persistent))}
-    if arm == "tensor_constant":
-        return {arm: record(argument, spec.target, spec.persistent)}
-    return {arm: record(argument) if len(record.__struct_fields__) == 1 else record(argument, spec.target)}
+    if variant == "buffer":
+        return {variant: record(argument, spec.target, bool(spec.persistent))}
+    if variant == "tensor_constant":
+        return {variant: record(argument, spec.target, spec.persistent)}
+    return {
+        variant: record(argument) if len(record.__struct_fields__) == 1 else record(argument, spec.target)
+    }
 
 
 def _decode_role(record: Any, roles: dict[str, tuple[str, Any]], what: str) -> tuple[str, list[Any]]:
     """Return the kind of an input or output, and the other arguments of torch's spec."""
-    for kind, (arm, _) in roles.items():
-        if (content := getattr(record, arm)) is not None:
+    for kind, (variant, _) in roles.items():
+        if (content := getattr(record, variant)) is not None:
             argument, *others = msgspec.structs.astuple(content)
             decoded = getattr(torch_signature, type(argument).__name__)(*msgspec.structs.astuple(argument))
             return kind, [decoded, *(others or [None])]
-    raise DecodeError(f"{what} spec has no arm that this version supports")
+    raise DecodeError(f"{what} spec has no variant that this version supports")
 
 
 def encode_input_spec(spec: Any) -> schema.InputSpec:
@@ -161,9 +163,9 @@ def encode_output_spec(
                 f"the program returns {output.as_results!r}, which has no value in its metadata",
                 remedy="Set `meta['val']` of the node to the value that it makes",
             )
-        if schema.arm_of(output) not in _OUTPUT_ARMS:
+        if schema.variant_of(output) not in _OUTPUT_VARIANTS:
             raise EncodeError(
-                f"a program cannot return {schema.arm_of(output)}",
+                f"a program cannot return {schema.variant_of(output)}",
                 remedy="Make the graph's own constants and objects inputs of it before they are returned",
             )
         return schema.OutputSpec(user_output=schema.UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))

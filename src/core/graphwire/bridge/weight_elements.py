@@ -14,7 +14,7 @@ from graphwire.schema import Layout, PayloadMeta
 from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
 
 _BINS = 32
-_PIECE = 1 << 22
+_CHUNK = 1 << 22
 """The number of elements that are converted to doubles at once."""
 
 
@@ -35,7 +35,7 @@ class ElementFacts(NamedTuple):
 def element_facts(payloads: Payloads) -> dict[str, ElementFacts]:
     """Return the distribution of the elements of each weight, by name. Reads all elements.
 
-    Weights that are complex numbers or no plain tensors are left out."""
+    Weights that are complex numbers or no plain tensors are dropped."""
     weights = _Weights(payloads)
     found = {}
     for name in payloads.weights:
@@ -74,37 +74,37 @@ class _Weights:
 
 
 def _finite_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield the finite elements piece by piece, as doubles."""
+    """Yield the finite elements chunk by chunk, as doubles."""
     flat = tensor.reshape(-1)
-    for start in range(0, flat.numel(), _PIECE):
-        piece = flat[start : start + _PIECE].double()
-        yield piece[piece.isfinite()]
+    for start in range(0, flat.numel(), _CHUNK):
+        chunk = flat[start : start + _CHUNK].double()
+        yield chunk[chunk.isfinite()]
 
 
 def _facts(tensor: torch.Tensor) -> ElementFacts:
     low, high, total, squares, finite = math.inf, -math.inf, 0.0, 0.0, 0
-    for piece in _finite_pieces(tensor):
-        if piece.numel():
-            low, high = min(low, piece.min().item()), max(high, piece.max().item())
-            total += piece.sum().item()
-            finite += piece.numel()
+    for chunk in _finite_pieces(tensor):
+        if chunk.numel():
+            low, high = min(low, chunk.min().item()), max(high, chunk.max().item())
+            total += chunk.sum().item()
+            finite += chunk.numel()
     if not finite:
         return ElementFacts(0.0, 0.0, [], 0.0, 0.0, 0, tensor.numel())
     mean = total / finite
     counts = torch.zeros(_BINS, dtype=torch.int64)
-    for piece in _finite_pieces(tensor):
-        squares += (piece - mean).square().sum().item()
-        counts += _histogram(piece, low, high)
+    for chunk in _finite_pieces(tensor):
+        squares += (chunk - mean).square().sum().item()
+        counts += _histogram(chunk, low, high)
     return ElementFacts(
         low, high, counts.tolist(), mean, math.sqrt(squares / finite), finite, tensor.numel() - finite
     )
 
 
-def _histogram(piece: torch.Tensor, low: float, high: float) -> torch.Tensor:
+def _histogram(chunk: torch.Tensor, low: float, high: float) -> torch.Tensor:
     """Return the number of elements in each interval."""
     span = high / 2 - low / 2  # half of it, so that it does not overflow
     if span == 0:
-        index = torch.zeros(piece.numel(), dtype=torch.int64)
+        index = torch.zeros(chunk.numel(), dtype=torch.int64)
     else:
-        index = ((piece / 2 - low / 2) / span * _BINS).long().clamp_(0, _BINS - 1)
+        index = ((chunk / 2 - low / 2) / span * _BINS).long().clamp_(0, _BINS - 1)
     return torch.bincount(index, minlength=_BINS)

@@ -79,7 +79,7 @@ def names_of_used_blobs(
 
 
 def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
-    """Yield all archives at or below a folder, also over links, so that none that uses a blob is left out."""
+    """Yield all archives at or below a folder, also over links, so that none that uses a blob is dropped."""
     seen: set[_Identity] = set()
     skipped = None if blobs.is_remote else _identity(Path(blobs.path))
     for above, folders, names in os.walk(folder, onerror=_raise, followlinks=True):

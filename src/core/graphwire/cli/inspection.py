@@ -20,9 +20,9 @@ from graphwire.schema import (
     ScalarType,
     SequenceValue,
     SliceValue,
-    arm_of,
     decode_float,
     named_subgraphs_in,
+    variant_of,
 )
 
 if TYPE_CHECKING:
@@ -339,9 +339,9 @@ def argument_text(argument: Argument) -> str:
 
 
 def _argument(argument: Argument, depth: int) -> str:
-    arm = arm_of(argument)
-    held = getattr(argument, arm) if arm else None
-    match arm:
+    variant = variant_of(argument)
+    held = getattr(argument, variant) if variant else None
+    match variant:
         case "":
             return "?"
         case "as_none":
@@ -380,7 +380,7 @@ _STRUCTS: dict[type, Callable[[Any, int], str]] = {
     SequenceValue: lambda value, depth: _plain(value.items, depth),
     SliceValue: lambda value, depth: f"slice({_arguments(value, depth)})",
 }
-"""The text of each record that is not the name of a value, or one of several arms."""
+"""The text of each record that is not the name of a value, or one of several variants."""
 
 
 def _plain(value: Any, depth: int) -> str:

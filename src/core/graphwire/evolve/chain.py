@@ -26,7 +26,17 @@ from graphwire.evolve.step import (
 )
 from graphwire.evolve.steps.extensions import resolve_extensions
 from graphwire.evolve.steps.order import COMPACT_5_3, EARLY_STEPS, LATER_STEPS
-from graphwire.evolve.trees import MALFORMED, Edits, Record, Refuse, Report, Where, arm_of, refusing, rewrite
+from graphwire.evolve.trees import (
+    MALFORMED,
+    Edits,
+    Record,
+    Refuse,
+    Report,
+    Where,
+    refusing,
+    rewrite,
+    variant_of,
+)
 from graphwire.schema import DRAFT, SCHEMA_VERSION, Version
 
 # ---- reports constructs on which the loader of a single release fails, although its schema and its neighbours support them
@@ -49,7 +59,7 @@ def _unbacked_beside_subgraph(refuse: Refuse, graph: Record, where: Where) -> No
     texts = [value["as_expr"]["expr_str"] for value in values if value.get("as_expr") is not None]
     if any("Symbol('u" in text for text in texts):
         for index, node in enumerate(graph["nodes"]):
-            if any(arm_of(named["arg"]) == "as_graph" for named in node["inputs"]):
+            if any(variant_of(named["arg"]) == "as_graph" for named in node["inputs"]):
                 place = where.at(f".nodes[{index}]")
                 refuse(place, "a subgraph in a graph with unbacked symbols, on which 2.7 alone fails")
                 break
@@ -155,7 +165,7 @@ def _nearest(version: Version) -> Version:
 
 
 def downgrade(
-    tree: Record, to: Version, release: str | None = None, left_out: list[str] | None = None
+    tree: Record, to: Version, release: str | None = None, dropped: list[str] | None = None
 ) -> Record:
     """Convert a document of the current version to an older one, without graphwire's extensions.
 
@@ -164,26 +174,26 @@ def downgrade(
 
     Args:
         release: the release of torch that reads it, such as `2.12`; by default the first with the version.
-        left_out: receives the reason when stack traces and origins are left out.
+        dropped: receives the reason when stack traces and origins are dropped.
 
     Raises:
         TargetError: the older version cannot express the document; the error lists every obstacle.
         SchemaVersionError: a version is not in the chain.
     """
-    result, obstacles = obstacles_to(tree, to, release, left_out)
+    result, obstacles = obstacles_to(tree, to, release, dropped)
     if obstacles:
         raise TargetError(f"schema {to}", obstacles)
     return result
 
 
 def obstacles_to(
-    tree: Record, to: Version, release: str | None = None, left_out: list[str] | None = None
+    tree: Record, to: Version, release: str | None = None, dropped: list[str] | None = None
 ) -> tuple[Record, list[Obstacle]]:
     """Convert a document of the current version to `to`, and list every obstacle.
 
-    An obstacle is what `to`, or the release that reads it, cannot express. `release` and `left_out` are as in `downgrade`.
+    An obstacle is what `to`, or the release that reads it, cannot express. `release` and `dropped` are as in `downgrade`.
     """
-    return Descent(tree, left_out).to(to, release)
+    return Descent(tree, dropped).to(to, release)
 
 
 class Descent:
@@ -191,13 +201,13 @@ class Descent:
 
     Args:
         tree: the document.
-        left_out: as in `downgrade`.
+        dropped: as in `downgrade`.
     """
 
-    def __init__(self, tree: Record, left_out: list[str] | None = None) -> None:
+    def __init__(self, tree: Record, dropped: list[str] | None = None) -> None:
         self._own: list[Obstacle] = []
         """What neither an older version nor torch at all can express."""
-        plain = resolve_extensions(tree, self._own.append, left_out)
+        plain = resolve_extensions(tree, self._own.append, dropped)
         report_new_constructs(plain, self._own.append, None)
         self._uncertain = uncertain_calls(plain)
         self._reached: dict[Version, tuple[Record, list[Obstacle]]] = {CURRENT: (plain, [])}

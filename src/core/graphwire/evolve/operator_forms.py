@@ -44,9 +44,9 @@ from graphwire.evolve.trees import (
     Refuse,
     Where,
     arguments_of,
-    arm_of,
     name_of,
     rewrite,
+    variant_of,
     without,
 )
 from graphwire.schema import Layout, Program, ScalarType
@@ -219,7 +219,7 @@ of the query's."""
 def attention_up(edit: FormEditor) -> None:
     """2.2 → 2.3: call the operator for CPUs, where no result that it lacks is used."""
     outputs = edit.node["outputs"]
-    names = [output["as_tensor"]["name"] for output in outputs if arm_of(output) == "as_tensor"]
+    names = [output["as_tensor"]["name"] for output in outputs if variant_of(output) == "as_tensor"]
     query = edit.arguments[0]["as_tensor"]["name"]
     if edit.values.meta(query)["device"]["type"] != "cpu" or len(names) != len(outputs):
         return
@@ -233,7 +233,7 @@ def attention_up(edit: FormEditor) -> None:
 def attention_down(edit: FormEditor) -> None:
     """2.3 → 2.2: call the older operator, with the results that only it has."""
     inputs, outputs = edit.node["inputs"], edit.node["outputs"]
-    plain = all(each["name"] in _SHARED or arm_of(each["arg"]) == "as_none" for each in inputs)
+    plain = all(each["name"] in _SHARED or variant_of(each["arg"]) == "as_none" for each in inputs)
     if not plain or len(outputs) != 2 or edit.values.uses(outputs[1]["as_tensor"]["name"]):
         edit.refuse(f"the operator {FLASH_FOR_CPU}")
     like = edit.values.meta(outputs[0]["as_tensor"]["name"])

@@ -147,8 +147,8 @@ def _argument(node: Node, name: str) -> Record:
     return next((named["arg"] for named in node["inputs"] if named["name"] == name), {})
 
 
-def _reference(argument: Record, arm: str, field: str) -> Any:
-    return (argument.get(arm) or {}).get(field)
+def _reference(argument: Record, variant: str, field: str) -> Any:
+    return (argument.get(variant) or {}).get(field)
 
 
 def _zero_bound(named: Record) -> Record:

@@ -1,4 +1,4 @@
-"""Converts arguments to plain values and back; upgraders read and write plain values instead of unions of arms.
+"""Converts arguments to plain values and back; upgraders read and write plain values instead of unions of variants.
 
 A value of the graph is a `Value`, a literal is a Python literal, element types and devices are records of `schema.values`.
 An argument without a plain form (a subgraph, an operator, a complex number …) stays the `Argument` itself.
@@ -14,16 +14,16 @@ from msgspec.structs import replace
 
 from graphwire import schema
 from graphwire.schema import (
-    ARMS,
+    VARIANTS,
     Argument,
     Graph,
     GraphModule,
     Node,
     Program,
     arguments_in,
-    arm_of,
     decode_float,
     encode_float,
+    variant_of,
 )
 
 
@@ -49,12 +49,12 @@ _SYMBOLIC = {
 
 def decode_value(argument: Argument) -> Any:
     """Return the plain value of an argument: lists as lists, tuples of a general sequence as tuples."""
-    if not (arm := arm_of(argument)):
+    if not (variant := variant_of(argument)):
         return argument
-    content = getattr(argument, arm)
-    if (decode := _DECODERS.get(arm)) is not None:
+    content = getattr(argument, variant)
+    if (decode := _DECODERS.get(variant)) is not None:
         return decode(content)
-    decode = _DECODERS.get(ARMS[arm].items)
+    decode = _DECODERS.get(VARIANTS[variant].items)
     return argument if decode is None else [decode(item) for item in content]
 
 
@@ -93,17 +93,17 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "as_sequence": _decode_sequence,
     "as_string_to_argument": lambda content: {key: decode_value(item) for key, item in content.items()},
 }
-"""The decoder of each arm that has a plain value. Lists of such arms have one, too; lists of lists do not."""
+"""The decoder of each variant that has a plain value. Lists of such variants have one, too; lists of lists do not."""
 
 
 # -------------------------------------------------------------------------------------------------------- writing
 
 
 def encode_value(value: Any) -> Argument:
-    """Return the argument that represents a plain value, in an arm that torch's own reader supports where there is one.
+    """Return the argument that represents a plain value, in a variant that torch's own reader supports where there is one.
 
     Raises:
-        TypeError: no arm represents the value.
+        TypeError: no variant represents the value.
     """
     if isinstance(value, Argument):
         return value
@@ -197,7 +197,7 @@ def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
         yield ".as_graph.graph", argument.as_graph.graph
     for step, item in arguments_in(argument):
         for below, graph in subgraphs(item):
-            yield f".{arm_of(argument)}{schema.step_text(step)}{below}", graph
+            yield f".{variant_of(argument)}{schema.step_text(step)}{below}", graph
 
 
 def map_argument(
@@ -236,7 +236,7 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
 
 
 _HOLDERS = ("as_graph", *schema.INSIDE)
-"""The arms that can contain graphs."""
+"""The variants that can contain graphs."""
 _held = attrgetter(*_HOLDERS)
 _NOTHING: Final = (None,) * len(_HOLDERS)
 
@@ -272,7 +272,7 @@ def rename_in_module(module: GraphModule, names: Mapping[str, str]) -> GraphModu
     return replace(module, signature=schema.with_outputs(module.signature, names), module_call_graph=entries)
 
 
-_OF_NODES = {*(row.feature for row in schema.ARMS.values() if row.feature), "propagate"}
+_OF_NODES = {*(row.feature for row in schema.VARIANTS.values() if row.feature), "propagate"}
 _OF_NODES -= {"dtypes", "layouts", "results"}
 """The extensions whose use shows in arguments and nodes alone. For the others, a reader cannot tell what uses them."""
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.trees import OURS, Edits, Record, Refuse, Report, Where, arm_of, refusing, rewrite
+from graphwire.evolve.trees import OURS, Edits, Record, Refuse, Report, Where, refusing, rewrite, variant_of
 from graphwire.evolve.vocabulary import FIELDS, TYPES
 from graphwire.schema import (
-    ARMS,
     DRAFT,
     DTYPE_NAMES,
     PLACES,
     SCHEMA_VERSION,
+    VARIANTS,
     InputSpec,
     OutputSpec,
     Place,
@@ -165,33 +165,33 @@ class AppliedStep(msgspec.Struct, frozen=True):
 
 
 class _New(msgspec.Struct, frozen=True):
-    """The constructs that a version added, which older ones cannot express: for each arm its name in messages."""
+    """The constructs that a version added, which older ones cannot express: for each variant its name in messages."""
 
     arguments: dict[str, str]
-    """Arms of arguments in any place."""
+    """Variants of arguments in any place."""
     places: dict[Place, dict[str, str]]
-    """Arms that older versions have, in places where this version first reads them."""
+    """Variants that older versions have, in places where this version first reads them."""
     types: frozenset[ScalarType]
     specs: dict[str, str]
-    """Arms of the specs of inputs and outputs."""
+    """Variants of the specs of inputs and outputs."""
 
 
 @cache
 def _new_with(version: Version | None) -> _New:
     """Return the constructs that a version added; with None, those that no release of torch reads."""
-    rows = {arm: row for arm, row in ARMS.items() if not (row.resolved or row.feature)}
-    arguments = {arm: row.says for arm, row in rows.items() if row.argument == version}
+    rows = {variant: row for variant, row in VARIANTS.items() if not (row.resolved or row.feature)}
+    arguments = {variant: row.says for variant, row in rows.items() if row.argument == version}
     places = {
         place: {
-            arm: f"{row.says}{suffix}"
-            for arm, row in rows.items()
-            if arm not in arguments and row.since(place) == version
+            variant: f"{row.says}{suffix}"
+            for variant, row in rows.items()
+            if variant not in arguments and row.since(place) == version
         }
         for place, suffix in PLACES.items()
     }
     types = frozenset(kind for kind, since in TYPES.items() if since == version)
     specs = FIELDS[InputSpec] | FIELDS[OutputSpec]
-    refused = {arm: row.says for arm, row in specs.items() if row.says and row.since == version}
+    refused = {variant: row.says for variant, row in specs.items() if row.says and row.since == version}
     return _New(arguments, places, types, refused)
 
 
@@ -206,11 +206,11 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
     refuse = refusing(report, OURS if version is None else first_release(version))
 
     def of_argument(argument: Record, where: Where) -> None:
-        arm = arm_of(argument)
-        if arm in new.arguments:
-            refuse(where, new.arguments[arm])
-        elif arm == "as_scalar_type":
-            of_type(argument[arm], where)
+        variant = variant_of(argument)
+        if variant in new.arguments:
+            refuse(where, new.arguments[variant])
+        elif variant == "as_scalar_type":
+            of_type(argument[variant], where)
 
     def of_type(kind: int, where: Where) -> None:
         if kind in new.types:
@@ -219,10 +219,10 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
     def in_place(arguments: list[Record], place: Place, where: Where, field: str) -> None:
         constructs = new.places[place]
         for index, argument in enumerate(arguments):
-            arm = arm_of(argument)
-            construct = constructs.get(arm)
+            variant = variant_of(argument)
+            construct = constructs.get(variant)
             if construct is None and version is None:
-                construct = literal_as_value(arm, argument.get(arm), place)
+                construct = literal_as_value(variant, argument.get(variant), place)
             if construct is not None:
                 refuse(where.at(f"{field}[{index}]"), construct)
 
@@ -236,8 +236,8 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
         in_place(call["outputs"], "call", where, ".outputs")
 
     def of_spec(spec: Record, where: Where) -> None:
-        for arm, construct in new.specs.items():
-            if spec.get(arm) is not None:
+        for variant, construct in new.specs.items():
+            if spec.get(variant) is not None:
                 refuse(where, construct)
 
     rewrite(
@@ -265,14 +265,14 @@ def result_place(node: Record) -> Place:
 _VALUES = ("as_sym_int", "as_sym_float", "as_sym_bool")
 
 
-def literal_as_value(arm: str, content: Any, place: Place) -> str | None:
+def literal_as_value(variant: str, content: Any, place: Place) -> str | None:
     """Return the name in messages of a literal where torch's reader expects a value (an input, output or result); else None."""
     if place == "call":
         return None
-    if arm in _VALUES and content.get("as_name") is None:
-        return f"a literal in place of {ARMS[arm].says}{PLACES[place]}"
-    if arm == "as_tensors" and place == "result" and not content:
+    if variant in _VALUES and content.get("as_name") is None:
+        return f"a literal in place of {VARIANTS[variant].says}{PLACES[place]}"
+    if variant == "as_tensors" and place == "result" and not content:
         return f"an empty list{PLACES[place]}"
-    if arm in ("as_sym_ints", "as_sym_floats") and any(item.get("as_name") is None for item in content):
-        return f"a literal in {ARMS[arm].says}{PLACES[place]}"
+    if variant in ("as_sym_ints", "as_sym_floats") and any(item.get("as_name") is None for item in content):
+        return f"a literal in {VARIANTS[variant].says}{PLACES[place]}"
     return None

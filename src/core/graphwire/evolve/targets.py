@@ -15,9 +15,9 @@ from graphwire.evolve.step import COMPACT_5_3, RELEASES, first_release, literal_
 from graphwire.evolve.trees import OURS, Record
 from graphwire.evolve.vocabulary import TYPES
 from graphwire.schema import (
-    ARGUMENT_ARMS,
-    ARMS,
+    ARGUMENT_VARIANTS,
     DRAFT,
+    VARIANTS,
     Argument,
     Graph,
     NamedArgument,
@@ -195,16 +195,16 @@ def obstacles_by_target(tree: Record) -> dict[str, list[Obstacle]]:
 #
 # A document of the current schema in JSON that requires no extension of graphwire, in the archive layout of torch 2.9, is
 # readable by torch 2.9 and later, which ignore unknown fields and minor versions. A release that predates its operators,
-# argument arms or element types cannot read it. Every other document that graphwire writes is readable by graphwire alone.
+# argument variants or element types cannot read it. Every other document that graphwire writes is readable by graphwire alone.
 
 
 OURS_FIRST: Final = f"{OURS}-0.1"
 """The first graphwire that supports every extension (`schema.program.FEATURES`)."""
 
 _ARCHIVE = Version(8, 14)
-_OLD: Final = ARGUMENT_ARMS.index("as_optional_tensor")
-"""The number of arms that every reader of the archive supports in an argument; they come first."""
-_NO_NEW: Final = (None,) * (len(ARGUMENT_ARMS) - _OLD)
+_OLD: Final = ARGUMENT_VARIANTS.index("as_optional_tensor")
+"""The number of variants that every reader of the archive supports in an argument; they come first."""
+_NO_NEW: Final = (None,) * (len(ARGUMENT_VARIANTS) - _OLD)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 
 
@@ -282,17 +282,17 @@ def _place_of(node: Node) -> Place:
 
 def _since(argument: Argument, place: Place) -> Version | None:
     """Return the first schema whose reader reads an argument in a place; None if no reader does."""
-    for arm, content in zip(ARGUMENT_ARMS, astuple(argument), strict=True):
+    for variant, content in zip(ARGUMENT_VARIANTS, astuple(argument), strict=True):
         if content is not None:
             if (
                 place not in ("argument", "call")
-                and literal_as_value(arm, to_tree(content), place) is not None
+                and literal_as_value(variant, to_tree(content), place) is not None
             ):
                 return None
-            if arm == "as_scalar_type" and content in _NEW_TYPES:
+            if variant == "as_scalar_type" and content in _NEW_TYPES:
                 return _NEW_TYPES[content]
             found = [
-                ARMS[arm].since(place),
+                VARIANTS[variant].since(place),
                 *(_since(item, "argument") for _, item in arguments_in(argument)),
             ]
             return None if None in found else max(filter(None, found))
@@ -312,11 +312,11 @@ def first_reader_of(version: Version, program: Program) -> str:
 Owner = TypeVar("Owner", Node, ValueMetadata)
 
 
-def with_trace_texts(program: Program, left_out: list[str]) -> Program:
+def with_trace_texts(program: Program, dropped: list[str]) -> Program:
     """Replace the table of stack frames of a program by texts; return the very same program if it has no table.
 
     Args:
-        left_out: receives the reason when stack traces are left out.
+        dropped: receives the reason when stack traces are dropped.
     """
     module = program.graph_module
     if not module.stack_frames:
@@ -324,7 +324,7 @@ def with_trace_texts(program: Program, left_out: list[str]) -> Program:
     traces = TraceTexts(module.stack_frames)
     graph = _graph(module.graph, traces)
     if traces.omitted:
-        left_out.append(WHY_OMITTED.format(traces.omitted))
+        dropped.append(WHY_OMITTED.format(traces.omitted))
     return replace(program, graph_module=replace(module, graph=graph, stack_frames=[]))
 
 

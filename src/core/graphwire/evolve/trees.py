@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from graphwire.errors import Obstacle
-from graphwire.schema import INSIDE, TREES, VALUE_ARMS, step_text
+from graphwire.schema import INSIDE, TREES, VALUE_VARIANTS, step_text
 
 MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
 """The errors that occur when a malformed tree is read as a record."""
@@ -180,20 +180,20 @@ def _named(edits: Edits, named: Record, where: Where) -> Record:
 
 
 def _argument(edits: Edits, argument: Record, where: Where) -> Record:
-    arm = arm_of(argument)
-    if arm == "as_graph":
-        held = argument[arm]
+    variant = variant_of(argument)
+    if variant == "as_graph":
+        held = argument[variant]
         graph = _graph(edits, held["graph"], where.at(".as_graph.graph"))
-        argument = {**argument, arm: {**held, "graph": graph}}
-    elif (inside := INSIDE.get(arm)) is not None:
-        below = where.at(f".{arm}")
-        old = [item for _, item in inside.taken(TREES, argument[arm])]
+        argument = {**argument, variant: {**held, "graph": graph}}
+    elif (inside := INSIDE.get(variant)) is not None:
+        below = where.at(f".{variant}")
+        old = [item for _, item in inside.taken(TREES, argument[variant])]
         items = [
             _argument(edits, item, below.at(step_text(step)))
-            for step, item in inside.taken(TREES, argument[arm])
+            for step, item in inside.taken(TREES, argument[variant])
         ]
         if not all(map(is_, items, old)):
-            argument = {**argument, arm: inside.put(TREES, argument[arm], items)}
+            argument = {**argument, variant: inside.put(TREES, argument[variant], items)}
     return (edits.argument(argument, where) or argument) if edits.argument else argument
 
 
@@ -212,9 +212,12 @@ def _tensor_value(edits: Edits, value: Record, where: Where) -> Record:
 
 def _spec(edits: Edits, edit: Edit | None, spec: Record, where: Where) -> Record:
     if edits.argument:
-        for arm in ("user_input", "user_output"):
-            if (user := spec.get(arm)) is not None:
-                spec = {**spec, arm: {**user, "arg": _argument(edits, user["arg"], where.at(f".{arm}.arg"))}}
+        for variant in ("user_input", "user_output"):
+            if (user := spec.get(variant)) is not None:
+                spec = {
+                    **spec,
+                    variant: {**user, "arg": _argument(edits, user["arg"], where.at(f".{variant}.arg"))},
+                }
     return (edit(spec, where) or spec) if edit else spec
 
 
@@ -232,20 +235,20 @@ def _entry(edits: Edits, entry: Record, where: Where) -> Record:
 # ------------------------------------------------------------------------------------------------ reading records
 
 
-def arm_of(union: Record) -> str:
-    """Return the arm of a union that is set, or an empty text. Files of torch 2.1 and 2.2 write the others as null."""
-    for arm, value in union.items():
+def variant_of(union: Record) -> str:
+    """Return the variant of a union that is set, or an empty text. Files of torch 2.1 and 2.2 write the others as null."""
+    for variant, value in union.items():
         if value is not None:
-            return arm
+            return variant
     return ""
 
 
 def name_of(argument: Record) -> str | None:
     """Return the name of the value that an argument refers to or defines; None for a literal or list."""
-    arm = arm_of(argument)
-    if arm not in VALUE_ARMS:
+    variant = variant_of(argument)
+    if variant not in VALUE_VARIANTS:
         return None
-    content = argument[arm]
+    content = argument[variant]
     name = content.get("name", content.get("as_name"))
     return name if isinstance(name, str) else None
 
@@ -270,18 +273,18 @@ def treespecs(program: Record) -> Iterator[tuple[Where, str]]:
                 yield where, text
 
 
-# ------------------ edits that several schema steps use: of a union's arm, of an expression, of some fields of a record
+# ------------------ edits that several schema steps use: of a union's variant, of an expression, of some fields of a record
 
 
 SureEdit: TypeAlias = Callable[[Record, Where], Record]
 """An edit that always returns a record."""
 
 
-def arm_edit(arm: str, change: Callable[[Any], Record]) -> SureEdit:
-    """Return an edit that replaces a union by `change` of the content of one arm; unions with another arm stay."""
+def variant_edit(variant: str, change: Callable[[Any], Record]) -> SureEdit:
+    """Return an edit that replaces a union by `change` of the content of one variant; unions with another variant stay."""
 
     def edit(union: Record, where: Where) -> Record:
-        content = union.get(arm)
+        content = union.get(variant)
         return union if content is None else change(content)
 
     return edit
@@ -289,7 +292,9 @@ def arm_edit(arm: str, change: Callable[[Any], Record]) -> SureEdit:
 
 def expression_edit(convert: Callable[[str], str]) -> SureEdit:
     """Return an edit of a symbolic value that converts the text of its expression."""
-    return arm_edit("as_expr", lambda value: {"as_expr": {**value, "expr_str": convert(value["expr_str"])}})
+    return variant_edit(
+        "as_expr", lambda value: {"as_expr": {**value, "expr_str": convert(value["expr_str"])}}
+    )
 
 
 def without(record: Record, *fields: str) -> Record:

@@ -1,6 +1,6 @@
 """The constructs of torch's schema and the version that first reads each: one row per field, element type and extension.
 
-Only these tables and that of the arms of arguments (`schema.arguments`) decide what a step down, `supports`, and the note of
+Only these tables and that of the variants of arguments (`schema.arguments`) decide what a step down, `supports`, and the note of
 a file's first reader answer. A construct without a row is rejected, so a new field of `schema` cannot reach a reader of torch
 before somebody decides what becomes of it.
 
@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from graphwire import schema
-from graphwire.schema import ARMS, ScalarType, Version
+from graphwire.schema import VARIANTS, ScalarType, Version
 
 
 def _version(text: str) -> Version:
@@ -115,10 +115,10 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
     },
     schema.ValueMetadata: _fields("ours: metadata stack from_node unstated stated target value @name"),
     schema.NamedArgument: _fields("1: name arg", "8.7: kind", "ours: tuples"),
-    schema.Argument: {arm: Field(row.argument) for arm, row in ARMS.items()},
+    schema.Argument: {variant: Field(row.argument) for variant, row in VARIANTS.items()},
     **{
         row.record: _fields(f"ours: {' '.join(row.record.__struct_fields__)}")
-        for row in ARMS.values()
+        for row in VARIANTS.values()
         if row.record is not None
     },
     schema.TensorArgument: _fields("1: @name"),

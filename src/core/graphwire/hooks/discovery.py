@@ -226,7 +226,7 @@ def discover_plugins(
 def warn_of(info: PluginInfo) -> None:
     """Warn of a plugin that is broken, partly unusable, or slow to load."""
     if info.status == "broken":
-        _warn(f"{info} is left out: {info.reason}")
+        _warn(f"{info} is dropped: {info.reason}")
     elif info.status == "partial":
         _warn(f"{info} is partly unusable: {info.reason}")
     if info.load_seconds > SLOW_SECONDS:

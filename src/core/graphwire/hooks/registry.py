@@ -181,7 +181,7 @@ def _types_of_all(
         except Exception as error:  # noqa: BLE001 foreign code; the others continue
             failures[serializer_name] = error_text(error)
             named = f"the treespec serializer {serializer_name!r} of {owners[serializer_name]}"
-            message = f"{named} is left out: {failures[serializer_name]}"
+            message = f"{named} is dropped: {failures[serializer_name]}"
             warnings.warn(message, GraphwirePluginWarning, stacklevel=3)
             continue
         for each in types:

@@ -1,20 +1,19 @@
 """What is a program made of? Typed records for programs, graphs, nodes, arguments, tensors and signatures."""
 
 from graphwire.schema.arguments import (
-    ARMS,
     FREQUENT_FIRST,
     INSIDE,
     PLACES,
     RECORDS,
     TREES,
-    VALUE_ARMS,
     VALUE_TABLES,
+    VALUE_VARIANTS,
+    VARIANTS,
     Inside,
     Place,
     Renaming,
     arguments_in,
-    arm_of,
-    by_arm,
+    by_variant,
     features_of,
     named_subgraphs_in,
     names_in,
@@ -23,9 +22,10 @@ from graphwire.schema.arguments import (
     step_text,
     subgraphs_in,
     value_name,
+    variant_of,
 )
 from graphwire.schema.graph import (
-    ARGUMENT_ARMS,
+    ARGUMENT_VARIANTS,
     Argument,
     ArgumentKind,
     ComplexValue,
@@ -130,8 +130,7 @@ from graphwire.schema.values import (
 )
 
 __all__ = [
-    "ARGUMENT_ARMS",
-    "ARMS",
+    "ARGUMENT_VARIANTS",
     "DRAFT",
     "DTYPE_NAMES",
     "FEATURES",
@@ -144,8 +143,9 @@ __all__ = [
     "RECORDS",
     "SCHEMA_VERSION",
     "TREES",
-    "VALUE_ARMS",
     "VALUE_TABLES",
+    "VALUE_VARIANTS",
+    "VARIANTS",
     "Argument",
     "ArgumentKind",
     "BackwardSignature",
@@ -228,8 +228,7 @@ __all__ = [
     "Version",
     "WeightReferences",
     "arguments_in",
-    "arm_of",
-    "by_arm",
+    "by_variant",
     "decode_float",
     "encode_float",
     "fault_of_extents",
@@ -247,5 +246,6 @@ __all__ = [
     "step_text",
     "subgraphs_in",
     "value_name",
+    "variant_of",
     "with_outputs",
 ]

@@ -1,12 +1,12 @@
-"""The table of argument arms: one row for each arm of `Argument`, and the operations that follow from the rows.
+"""The table of argument variants: one row for each variant of `Argument`, and the operations that follow from the rows.
 
-A row defines the arm's description, the oldest schema that supports it in each place, its extension, what it refers to,
+A row defines the variant's description, the oldest schema that supports it in each place, its extension, what it refers to,
 and how to extract and replace the arguments inside it. Validation, the content hash, comparison, opset upgrades and
-downgrades use this table. A new arm therefore needs a field in `graph`, a row here and a row in
+downgrades use this table. A new variant therefore needs a field in `graph`, a row here and a row in
 `bridge.graph.arguments`.
 
 A version in a row is the first whose **reader** supports the construct, not the first whose writer writes it. It was
-measured with the readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0, with a document for each arm in each
+measured with the readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0, with a document for each variant in each
 place. If a construct became readable between two of these and nothing tells when, the row has the later version.
 """
 
@@ -69,11 +69,11 @@ VALUE_TABLES: Final[dict[str, str]] = {
 }
 """The kinds of values, and the field of `Graph` that describes the values of each kind."""
 
-VALUE_ARMS: Final = tuple(f"as_{kind}" for kind in VALUE_TABLES)
-"""The arms that refer to one value by name."""
+VALUE_VARIANTS: Final = tuple(f"as_{kind}" for kind in VALUE_TABLES)
+"""The variants that refer to one value by name."""
 
 Reference = Literal["", ValueKind, "graph", "results", "constant", "operator", "treespec"]
-"""What an arm refers to: a value (a key of `VALUE_TABLES`; an object may also be a constant), a subgraph, all results
+"""What a variant refers to: a value (a key of `VALUE_TABLES`; an object may also be a constant), a subgraph, all results
 of a node, a constant, an operator, or an attribute that holds a container structure. Empty for a literal."""
 
 PathStep: TypeAlias = tuple[str] | tuple[str, int | str]
@@ -100,14 +100,14 @@ TREES: Final = Access(getitem, lambda record, **fields: {**record, **fields})
 
 
 class Inside(NamedTuple):
-    """Functions that extract the arguments inside an arm, and put replacements back in the same order."""
+    """Functions that extract the arguments inside a variant, and put replacements back in the same order."""
 
     taken: Callable[[Access, Any], list[tuple[PathStep, Any]]]
     put: Callable[[Access, Any, list[Any]], Any]
 
 
-class Arm(NamedTuple):
-    """A row of the table: for each place, the first schema whose reader supports the arm, or None if no schema does."""
+class Variant(NamedTuple):
+    """A row of the table: for each place, the first schema whose reader supports the variant, or None if no schema does."""
 
     says: str
     argument: Version | None = None
@@ -120,37 +120,37 @@ class Arm(NamedTuple):
     results: Version | None = None
     wrapped: Version | None = None
     items: str = ""
-    """For an arm that is a list: the arm of a single item."""
+    """For a variant that is a list: the variant of a single item."""
     refers: Reference = ""
     inside: Inside | None = None
-    """Set if the arm contains arguments."""
+    """Set if the variant contains arguments."""
     feature: str = ""
-    """The extension that the arm belongs to; empty if torch's schema has the arm."""
+    """The extension that the variant belongs to; empty if torch's schema has the variant."""
     record: type[msgspec.Struct] | None = None
     """The record type of an extension. torch's schema does not have it either."""
     collects: bool = False
-    """Whether the arm can hold results of a node, of any kinds."""
+    """Whether the variant can hold results of a node, of any kinds."""
     resolved: bool = False
-    """Whether `evolve.steps.extensions` replaces the arm by another one before torch's readers see it."""
+    """Whether `evolve.steps.extensions` replaces the variant by another one before torch's readers see it."""
     kind: str = ""
     """The content hash's name for a literal (`analysis.canonical.graph_content`); empty for None, bool, int, float and
     text."""
 
     def since(self, place: Place) -> Version | None:
-        """Return the first schema whose reader supports the arm in a place."""
+        """Return the first schema whose reader supports the variant in a place."""
         found: Version | None = getattr(self, place)
         return found
 
     @property
     def defines(self) -> bool:
-        """Whether the arm can be a node's output: a value, a literal, or a container of them."""
+        """Whether the variant can be a node's output: a value, a literal, or a container of them."""
         if self.refers and self.refers not in VALUE_TABLES:
             return False
         return self.collects or any((self.input, self.result, self.results))
 
     @property
     def is_container(self) -> bool:
-        """Whether the arm holds several arguments."""
+        """Whether the variant holds several arguments."""
         return bool(self.collects or self.items)
 
 
@@ -207,49 +207,51 @@ V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8
 V8_15, V8_17, V8_20 = Version(8, 15), Version(8, 17), Version(8, 20)
 
 
-def _argument(says: str, since: Version, items: str = "", **row: Any) -> Arm:
-    """Return a row for an arm that only occurs in calls."""
-    return Arm(says, since, since, items=items, **row)
+def _argument(says: str, since: Version, items: str = "", **row: Any) -> Variant:
+    """Return a row for a variant that only occurs in calls."""
+    return Variant(says, since, since, items=items, **row)
 
 
-def _extension(feature: str, says: str, record: type[msgspec.Struct] | None = None, **row: Any) -> Arm:
-    """Return a row for an arm that torch's schema does not have."""
-    return Arm(says, feature=feature, record=record, **row)
+def _extension(feature: str, says: str, record: type[msgspec.Struct] | None = None, **row: Any) -> Variant:
+    """Return a row for a variant that torch's schema does not have."""
+    return Variant(says, feature=feature, record=record, **row)
 
 
-ARMS: Final[dict[str, Arm]] = {
-    "as_none": Arm("None", V1, V1, V5_1, V5_1, V5_3, V5_3, V8_14, V2, V8_7),
-    "as_tensor": Arm("a tensor", V1, V1, V1, V1, V1, V1, V1, V1, V1, refers="tensor"),
-    "as_tensors": Arm("a list of tensors", V1, V1, result=V1, results=V2, items="as_tensor", refers="tensor"),
-    "as_int": Arm("an integer", V1, V1, V5_1, V5_1, V5_3, V5_3),
+VARIANTS: Final[dict[str, Variant]] = {
+    "as_none": Variant("None", V1, V1, V5_1, V5_1, V5_3, V5_3, V8_14, V2, V8_7),
+    "as_tensor": Variant("a tensor", V1, V1, V1, V1, V1, V1, V1, V1, V1, refers="tensor"),
+    "as_tensors": Variant(
+        "a list of tensors", V1, V1, result=V1, results=V2, items="as_tensor", refers="tensor"
+    ),
+    "as_int": Variant("an integer", V1, V1, V5_1, V5_1, V5_3, V5_3),
     "as_ints": _argument("a list of integers", V1, "as_int"),
-    "as_float": Arm("a float", V1, V1, V5_1, V5_1, V8_2, V8_2),
+    "as_float": Variant("a float", V1, V1, V5_1, V5_1, V8_2, V8_2),
     "as_floats": _argument("a list of floats", V1, "as_float"),
-    "as_string": Arm("a text", V1, V1, V5_1, V5_1),
+    "as_string": Variant("a text", V1, V1, V5_1, V5_1),
     "as_strings": _argument("a list of texts", V5_1, "as_string"),
-    "as_sym_int": Arm("a symbolic integer", V1, V1, V8_8, V8_8, V1, V1, V1, V5_1, V8_7, refers="sym_int"),
-    "as_sym_ints": Arm(
+    "as_sym_int": Variant("a symbolic integer", V1, V1, V8_8, V8_8, V1, V1, V1, V5_1, V8_7, refers="sym_int"),
+    "as_sym_ints": Variant(
         "a list of symbolic integers", V1, V1, results=V5_1, items="as_sym_int", refers="sym_int"
     ),
     "as_scalar_type": _argument("an element type", V1, kind="dtype"),
     "as_memory_format": _argument("a memory format", V1, kind="memory format"),
     "as_layout": _argument("a layout", V1, kind="layout"),
     "as_device": _argument("a device", V1, kind="device"),
-    "as_bool": Arm("a truth value", V1, V1, V5_1, V5_1, V8_8, V8_8),
+    "as_bool": Variant("a truth value", V1, V1, V5_1, V5_1, V8_8, V8_8),
     "as_bools": _argument("a list of truth values", V1, "as_bool"),
-    "as_sym_bool": Arm("a symbolic truth value", V1, V1, inner_output=V1, result=V1, refers="sym_bool"),
+    "as_sym_bool": Variant("a symbolic truth value", V1, V1, inner_output=V1, result=V1, refers="sym_bool"),
     "as_sym_bools": _argument("a list of symbolic truth values", V5_1, "as_sym_bool", refers="sym_bool"),
-    "as_graph": Arm("a subgraph", V1, refers="graph"),
+    "as_graph": Variant("a subgraph", V1, refers="graph"),
     "as_optional_tensors": _argument("a list of tensors and None", V1, "as_optional_tensor", refers="tensor"),
-    "as_custom_obj": Arm("a script object", V1, V1, V5_1, V5_1, refers="custom_obj"),
+    "as_custom_obj": Variant("a script object", V1, V1, V5_1, V5_1, refers="custom_obj"),
     "as_operator": _argument("an operator as an argument", V5_1, refers="operator", kind="operator"),
-    "as_sym_float": Arm(
+    "as_sym_float": Variant(
         "a symbolic float", V8_2, V8_2, None, None, V8_2, V8_2, V8_2, V8_2, V8_7, refers="sym_float"
     ),
-    "as_sym_floats": Arm(
+    "as_sym_floats": Variant(
         "symbolic floats", V8_2, V8_2, results=V8_2, items="as_sym_float", refers="sym_float"
     ),
-    "as_optional_tensor": Arm("a tensor or None", resolved=True, refers="tensor"),
+    "as_optional_tensor": Variant("a tensor or None", resolved=True, refers="tensor"),
     "as_complex": _argument("a complex number", V8_14, kind="complex"),
     "as_nested_tensors": _argument("a list of lists of tensors", V8_17, "as_tensors", refers="tensor"),
     "as_int_lists": _argument("a list of lists of integers", V8_15, "as_ints"),
@@ -294,30 +296,30 @@ ARMS: Final[dict[str, Arm]] = {
     ),
     "as_range": _extension("ranges", "a Python range as an argument", RangeValue, kind="range"),
 }
-"""Every arm of `Argument`, in the order of its fields."""
+"""Every variant of `Argument`, in the order of its fields."""
 
-INSIDE: Final = {arm: row.inside for arm, row in ARMS.items() if row.inside is not None}
-"""The arms that contain arguments."""
+INSIDE: Final = {variant: row.inside for variant, row in VARIANTS.items() if row.inside is not None}
+"""The variants that contain arguments."""
 
 _FREQUENT = (
     "as_tensor as_int as_ints as_sym_ints as_sym_int as_none as_bool as_float as_tensors as_scalar_type as_device as_string"
     " as_memory_format as_layout"
 ).split()
-FREQUENT_FIRST: Final = tuple(dict.fromkeys((*_FREQUENT, *ARMS)))
-"""Every arm, the most frequent first: the order in which code looks for the arm that is set."""
+FREQUENT_FIRST: Final = tuple(dict.fromkeys((*_FREQUENT, *VARIANTS)))
+"""Every variant, the most frequent first: the order in which code looks for the variant that is set."""
 
 
-def by_arm(of_arms: dict[str, Any], listed: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return `of_arms` in the order of frequency, extended to lists: `listed` converts an item's entry to that of a
+def by_variant(of_variants: dict[str, Any], listed: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return `of_variants` in the order of frequency, extended to lists: `listed` converts an item's entry to that of a
     list."""
 
-    def found(arm: str) -> Any:
-        if arm in of_arms or not ARMS[arm].items:
-            return of_arms.get(arm)
-        below = found(ARMS[arm].items)
+    def found(variant: str) -> Any:
+        if variant in of_variants or not VARIANTS[variant].items:
+            return of_variants.get(variant)
+        below = found(VARIANTS[variant].items)
         return None if below is None else listed(below)
 
-    return {arm: row for arm in FREQUENT_FIRST if (row := found(arm)) is not None}
+    return {variant: row for variant in FREQUENT_FIRST if (row := found(variant)) is not None}
 
 
 # ------------------------------------------------------------------------------------------------------------ renaming
@@ -379,7 +381,7 @@ def _inside(inside: Inside) -> Rewrite:
 
 
 _REWRITES: Final = tuple(
-    by_arm(
+    by_variant(
         {
             "as_tensor": _tensor,
             **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _symbol),
@@ -387,21 +389,21 @@ _REWRITES: Final = tuple(
             "as_custom_obj": _object,
             "as_graph": lambda renaming, held: renaming.graph(held),
             "as_results": lambda renaming, held: renaming.results(held),
-            **{arm: _inside(inside) for arm, inside in INSIDE.items()},
+            **{variant: _inside(inside) for variant, inside in INSIDE.items()},
         },
         _each,
     ).items()
 )
-"""The function that renames the references of each arm; arms without references have none."""
+"""The function that renames the references of each variant; variants without references have none."""
 
 
-def arm_of(argument: Argument) -> str:
-    """Return the arm that is set; empty if none is."""
+def variant_of(argument: Argument) -> str:
+    """Return the variant that is set; empty if none is."""
     if argument.as_tensor is not None:
         return "as_tensor"
-    for arm in FREQUENT_FIRST:
-        if getattr(argument, arm) is not None:
-            return arm
+    for variant in FREQUENT_FIRST:
+        if getattr(argument, variant) is not None:
+            return variant
     return ""
 
 
@@ -410,11 +412,11 @@ def rewritten(argument: Argument, renaming: Renaming) -> Argument:
     if (tensor := argument.as_tensor) is not None:
         name = renaming.value(tensor.name)
         return argument if name == tensor.name else Argument(as_tensor=TensorArgument(name))
-    for arm, rewrite in _REWRITES:
-        held = getattr(argument, arm)
+    for variant, rewrite in _REWRITES:
+        held = getattr(argument, variant)
         if held is not None:
             made = rewrite(renaming, held)
-            return argument if made is held else Argument(**{arm: made})
+            return argument if made is held else Argument(**{variant: made})
     return argument
 
 
@@ -422,10 +424,10 @@ def rewritten(argument: Argument, renaming: Renaming) -> Argument:
 
 
 def arguments_in(argument: Argument) -> Sequence[tuple[PathStep, Argument]]:
-    """Return the arguments directly inside an argument, each with the step to it from the arm."""
+    """Return the arguments directly inside an argument, each with the step to it from the variant."""
     if argument.as_tensor is None and _held(argument) != _NOTHING:
-        for arm, inside in INSIDE.items():
-            held = getattr(argument, arm)
+        for variant, inside in INSIDE.items():
+            held = getattr(argument, variant)
             if held is not None:
                 return inside.taken(RECORDS, held)
     return ()
@@ -438,8 +440,8 @@ _NOTHING = (None,) * len(INSIDE)
 def features_of(argument: Argument) -> Iterator[str]:
     """Yield the extensions that an argument and the arguments inside it require."""
     if argument.as_tensor is None:
-        if (arm := arm_of(argument)) and ARMS[arm].feature:
-            yield ARMS[arm].feature
+        if (variant := variant_of(argument)) and VARIANTS[variant].feature:
+            yield VARIANTS[variant].feature
         yield from chain.from_iterable(features_of(item) for _, item in arguments_in(argument))
 
 
@@ -450,10 +452,10 @@ def results_of(node: str) -> str:
 
 def value_name(argument: Argument) -> str | None:
     """Return the name of the value that an argument refers to; None for a literal or a list."""
-    for arm in VALUE_ARMS:
-        held = getattr(argument, arm)
+    for variant in VALUE_VARIANTS:
+        held = getattr(argument, variant)
         if held is not None:
-            name: str | None = held.as_name if arm.startswith("as_sym") else held.name
+            name: str | None = held.as_name if variant.startswith("as_sym") else held.name
             return name
     return None
 

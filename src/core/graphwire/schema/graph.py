@@ -43,7 +43,7 @@ class TokenArgument(msgspec.Struct, gc=False, frozen=True):
 
 
 class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """An integer: a value of the graph or a literal. Exactly one arm is set."""
+    """An integer: a value of the graph or a literal. Exactly one variant is set."""
 
     as_name: str | None = None
     """The name of the value: a key of `Graph.sym_int_values` of the same graph."""
@@ -52,7 +52,7 @@ class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, 
 
 
 class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A float: a value of the graph or a literal. Exactly one arm is set."""
+    """A float: a value of the graph or a literal. Exactly one variant is set."""
 
     as_name: str | None = None
     """The name of the value: a key of `Graph.sym_float_values` of the same graph."""
@@ -61,7 +61,7 @@ class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True
 
 
 class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A boolean: a value of the graph or a literal. Exactly one arm is set."""
+    """A boolean: a value of the graph or a literal. Exactly one variant is set."""
 
     as_name: str | None = None
     """The name of the value: a key of `Graph.sym_bool_values` of the same graph."""
@@ -72,7 +72,7 @@ class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True,
 class OptionalTensorArgument(
     msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A tensor or None. Exactly one arm is set."""
+    """A tensor or None. Exactly one variant is set."""
 
     as_tensor: TensorArgument | None = None
     """A tensor."""
@@ -179,7 +179,7 @@ class ConstantArgument(msgspec.Struct, gc=False, frozen=True):
 
 
 class Argument(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """One argument or result. Exactly one arm is set. The arms after `as_float_lists` are extensions."""
+    """One argument or result. Exactly one variant is set. The variants after `as_float_lists` are extensions."""
 
     as_none: bool | None = None
     """None. Writers write true; readers ignore the value."""
@@ -265,12 +265,14 @@ class Argument(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fiel
     """Extension `ranges`: a Python range."""
 
     def __repr__(self) -> str:
-        arms = [(arm, getattr(self, arm)) for arm in ARGUMENT_ARMS]
-        return f"Argument({', '.join(f'{arm}={held!r}' for arm, held in arms if held is not None)})"
+        variants = [(variant, getattr(self, variant)) for variant in ARGUMENT_VARIANTS]
+        return (
+            f"Argument({', '.join(f'{variant}={held!r}' for variant, held in variants if held is not None)})"
+        )
 
 
-ARGUMENT_ARMS: tuple[str, ...] = Argument.__struct_fields__
-"""Every arm of an argument."""
+ARGUMENT_VARIANTS: tuple[str, ...] = Argument.__struct_fields__
+"""Every variant of an argument."""
 
 
 class ArgumentKind(enum.IntEnum):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.schema.arguments import ARMS
+from graphwire.schema.arguments import VARIANTS
 from graphwire.schema.graph import Argument, Graph, ModuleCallEntry, NamedTupleDef
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.values import RangeConstraint
@@ -26,7 +26,7 @@ FEATURES: dict[str, str] = {
     "outputs": "an output that torch's reader has no place for (text, a symbolic truth value)",
     "placement": "a weight without elements (meta or fake)",
     "propagate": "values of which nothing is stated, because an upgrader made them: they are found at load",
-    **{row.feature: row.says for row in ARMS.values() if row.feature},
+    **{row.feature: row.says for row in VARIANTS.values() if row.feature},
 }
 """Every extension that a reader must support to read a document that uses it, with its purpose."""
 

@@ -26,7 +26,7 @@ class UserInputSpec(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class ConstantValue(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """The literal that an input was specialised to. Exactly one arm is set."""
+    """The literal that an input was specialised to. Exactly one variant is set."""
 
     as_none: bool | None = None
     """None. Writers write true; readers ignore the value."""
@@ -98,7 +98,7 @@ class InputTokenSpec(msgspec.Struct, gc=False):
 
 
 class InputSpec(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """The role of one input. Exactly one arm is set."""
+    """The role of one input. Exactly one variant is set."""
 
     user_input: UserInputSpec | None = None
     """A value that the caller passes."""
@@ -210,7 +210,7 @@ class OutputTokenSpec(msgspec.Struct, gc=False):
 
 
 class OutputSpec(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """The role of one output. Exactly one arm is set."""
+    """The role of one output. Exactly one variant is set."""
 
     user_output: UserOutputSpec | None = None
     """A value that the caller receives."""
@@ -273,11 +273,11 @@ class SignatureNames:
     def __init__(self, signature: GraphSignature) -> None:
         self._signature = signature
 
-    def _named(self, arm: str, target: str) -> Iterator[tuple[str, str]]:
+    def _named(self, variant: str, target: str) -> Iterator[tuple[str, str]]:
         """Yield the name and the target of each input, or output, of one kind."""
         signature = self._signature
-        specs = signature.input_specs if arm in InputSpec.__struct_fields__ else signature.output_specs
-        for held in map(attrgetter(arm), specs):
+        specs = signature.input_specs if variant in InputSpec.__struct_fields__ else signature.output_specs
+        for held in map(attrgetter(variant), specs):
             if held is not None:
                 yield held.arg.name, getattr(held, target)
 
@@ -476,12 +476,12 @@ def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str]
         names: the new names of values.
         inputs: the new names of inputs, for outputs that refer to their input; None if inputs keep their names.
     """
-    for arm in spec.__struct_fields__:
-        held = getattr(spec, arm)
+    for variant in spec.__struct_fields__:
+        held = getattr(spec, variant)
         if held is None:
             continue
         changed: dict[str, Any] = {}
-        if arm == "constant_input":
+        if variant == "constant_input":
             changed = {"name": names[held.name]} if held.name in names else {}
         elif isinstance(held.arg, Argument):
             renamed = renamed_argument(held.arg, names)
@@ -491,7 +491,7 @@ def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str]
         target: str | None = getattr(held, "user_input_name", None)
         if inputs and target is not None and target in inputs:
             changed["user_input_name"] = inputs[target]
-        return replace(spec, **{arm: replace(held, **changed)}) if changed else spec
+        return replace(spec, **{variant: replace(held, **changed)}) if changed else spec
     return spec
 
 
@@ -585,8 +585,8 @@ def _input_spec(
 
 
 def _constant_input(argument: Argument, name: str) -> InputSpec:
-    arms = ("as_none", "as_int", "as_float", "as_string", "as_bool")
-    found = {arm: value for arm in arms if (value := getattr(argument, arm)) is not None}
+    variants = ("as_none", "as_int", "as_float", "as_string", "as_bool")
+    found = {variant: value for variant in variants if (value := getattr(argument, variant)) is not None}
     if not found:
         raise SchemaError("an input is neither a value nor a literal")
     return InputSpec(constant_input=InputToConstantInputSpec(name, ConstantValue(**found)))

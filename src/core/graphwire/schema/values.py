@@ -153,7 +153,7 @@ Float: TypeAlias = float | Literal["Infinity", "-Infinity", "NaN"]
 
 
 class SymExprHint(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The value of a symbolic expression on the example inputs. Exactly one arm is set."""
+    """The value of a symbolic expression on the example inputs. Exactly one variant is set."""
 
     as_int: int | None = None
     """The value of an integer expression."""
@@ -173,7 +173,7 @@ class SymExpr(msgspec.Struct, gc=False, frozen=True):
 
 
 class SymInt(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """An integer, known or symbolic. Exactly one arm is set."""
+    """An integer, known or symbolic. Exactly one variant is set."""
 
     as_expr: SymExpr | None = None
     """An expression."""
@@ -182,7 +182,7 @@ class SymInt(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_u
 
 
 class SymFloat(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A float, known or symbolic. Exactly one arm is set."""
+    """A float, known or symbolic. Exactly one variant is set."""
 
     as_expr: SymExpr | None = None
     """An expression."""
@@ -191,7 +191,7 @@ class SymFloat(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid
 
 
 class SymBool(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A boolean, known or symbolic. Exactly one arm is set."""
+    """A boolean, known or symbolic. Exactly one variant is set."""
 
     as_expr: SymExpr | None = None
     """An expression."""

@@ -80,11 +80,11 @@ def _type(shape: types.Type) -> str:
 
 
 def _record(record: Record) -> str:
-    rows = _arms(record) if record.is_union else _fields(record)
+    rows = _variants(record) if record.is_union else _fields(record)
     return "\n".join([*_comment(record.meaning, ""), f"{record.name} = {{", *rows, "}", ""])
 
 
-def _arms(record: Record) -> Iterator[str]:
+def _variants(record: Record) -> Iterator[str]:
     for index, field in enumerate(record.fields):
         yield from _comment(field.meaning, "  ")
         yield f"  {'' if index == 0 else '// '}{field.name}: {_field_type(field)}"

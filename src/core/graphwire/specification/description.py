@@ -1,7 +1,7 @@
 """Descriptions of records: each field's type, default and meaning, and the schema version that it needs.
 
 They are derived from the records themselves (`schema`), the vocabulary of schema versions (`evolve.documents`) and the table
-of arms (`schema.arguments`). The forms of the specification (JSON Schema, CDDL, tables) are derived from the descriptions.
+of variants (`schema.arguments`). The forms of the specification (JSON Schema, CDDL, tables) are derived from the descriptions.
 """
 
 from __future__ import annotations
@@ -132,11 +132,11 @@ ROOTS: Final[dict[str, Root]] = {
 
 
 class Field(NamedTuple):
-    """A field of a record, or an arm of a union."""
+    """A field of a record, or a variant of a union."""
 
     name: str
     type: types.Type
-    """The type of its value. For an arm, without None."""
+    """The type of its value. For a variant, without None."""
     required: bool
     default: Any
     """What absence means; None if the meaning tells, and for required fields."""
@@ -238,19 +238,19 @@ def _record(shape: types.StructType) -> Record:
     meaning = meaning_of_class(cls)
     is_union = (
         cls.__struct_config__.forbid_unknown_fields
-    )  # of a union: a reader cannot ignore an unknown arm
+    )  # of a union: a reader cannot ignore an unknown variant
     return Record(
         cls.__name__, meaning, is_union, tuple([_field(cls, each, is_union) for each in shape.fields])
     )
 
 
-def _field(cls: type, field: types.Field, is_arm: bool) -> Field:
+def _field(cls: type, field: types.Field, is_variant: bool) -> Field:
     meaning = meaning_of(cls, field.name)
     row = FIELDS.get(cls, {}).get(field.name)
     default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
     return Field(
         name=field.encode_name,
-        type=_without_none(field.type) if is_arm else _narrowed(cls, field),
+        type=_without_none(field.type) if is_variant else _narrowed(cls, field),
         required=field.required,
         default=None if default is msgspec.NODEFAULT else default,
         meaning=meaning.text,

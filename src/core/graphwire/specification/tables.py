@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import inspect as types
 
-from graphwire.schema import ARMS, DTYPE_NAMES, ITEM_SIZES, PLACES, SCHEMA_VERSION, ScalarType, Version
+from graphwire.schema import DTYPE_NAMES, ITEM_SIZES, PLACES, SCHEMA_VERSION, VARIANTS, ScalarType, Version
 from graphwire.specification.cddl import cddl
 from graphwire.specification.description import (
     FLOAT,
@@ -48,7 +48,7 @@ same records as JSON Schema and CDDL.
 How to read a table:
 
 - **Type.** `list of X` is a list, `map of X` a dict with text keys. Names of records and enums are links. A *union* has
-  exactly one of its arms. `{FLOAT}` is a float, or one of the texts {", ".join(f"`{each}`" for each in NOT_FINITE)}.
+  exactly one of its variants. `{FLOAT}` is a float, or one of the texts {", ".join(f"`{each}`" for each in NOT_FINITE)}.
   `{TREE}` is plain data of any shape.
 - **Absent.** *required*: the field is never absent. Otherwise the value that absence means. Where that is null, null and
   absence mean the same, and the meaning tells what.
@@ -138,10 +138,10 @@ def _record(record: Record) -> str:
     head = f"### {record.name}\n\n{'Union. ' if record.is_union else ''}{record.meaning}"
     if record.is_union:
         rows = [
-            [f"`{each.name}`", _type(each.type), _arm_since(record, each), each.meaning]
+            [f"`{each.name}`", _type(each.type), _variant_since(record, each), each.meaning]
             for each in record.fields
         ]
-        return f"{head}\n\n{_table(['Arm', 'Type', 'Since', 'Meaning'], rows)}"
+        return f"{head}\n\n{_table(['Variant', 'Type', 'Since', 'Meaning'], rows)}"
     rows = [
         [f"`{each.name}`", _type(each.type), _absent(each), _since(each), each.meaning]
         for each in record.fields
@@ -149,8 +149,8 @@ def _record(record: Record) -> str:
     return f"{head}\n\n{_table(['Field', 'Type', 'Absent', 'Since', 'Meaning'], rows)}"
 
 
-def _arm_since(record: Record, field: Field) -> str:
-    resolved = record.name == "Argument" and ARMS[field.name].resolved
+def _variant_since(record: Record, field: Field) -> str:
+    resolved = record.name == "Argument" and VARIANTS[field.name].resolved
     return str(Version(8, 8)) if resolved else _since(field)
 
 
@@ -192,17 +192,17 @@ def _element_types() -> str:
 def _places() -> str:
     rows = [
         [
-            f"`{arm}`",
+            f"`{variant}`",
             *(str(row.since(place) or _NONE) for place in PLACES),
             row.feature and f"`{row.feature}`",
         ]
-        for arm, row in ARMS.items()
+        for variant, row in VARIANTS.items()
     ]
     names = ["argument", *(text.strip() for text in PLACES.values() if text)]
     return (
-        "### Places of arguments\n\nThe first version of torch's schema whose readers read an arm in a place;"
-        f" {_NONE} if none does. graphwire reads every arm in every place where it has a meaning.\n\n"
-        + _table(["Arm", *names, "Extension"], rows)
+        "### Places of arguments\n\nThe first version of torch's schema whose readers read a variant in a place;"
+        f" {_NONE} if none does. graphwire reads every variant in every place where it has a meaning.\n\n"
+        + _table(["Variant", *names, "Extension"], rows)
     )
 
 

@@ -27,8 +27,8 @@ from graphwire.errors import GraphwireError
 from graphwire.evolve.plain_values import encode_value, walk_nodes
 from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
 from graphwire.schema import ArgumentKind, NamedArgument
-from graphwire.testing.portraits import graph_nodes
 from graphwire.testing.programs import assert_same_values
+from graphwire.testing.snapshots import graph_nodes
 from graphwire.testing.suites import ProgramSuite, assert_light_imports, plugin_of, run_program
 
 _ENDINGS = (

@@ -1,6 +1,6 @@
 """Assert that two exported programs are the same in everything that a file must keep, and list the differences.
 
-Programs are compared as portraits (`graphwire.testing.portraits`), so a program can also be compared with its own earlier
+Programs are compared as snapshots (`graphwire.testing.snapshots`), so a program can also be compared with its own earlier
 state.
 """
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from graphwire.testing.portraits import Portrait, graph_nodes, portrait, tree_of_values
+from graphwire.testing.snapshots import Snapshot, graph_nodes, snapshot, tree_of_values
 
 
-def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Portrait) -> None:
+def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Snapshot) -> None:
     """Assert that two exported programs are the same in everything that a file must keep.
 
     Compared are the graph node by node with its metadata, subgraphs, signature, ranges, module calls, guards, verifiers,
@@ -23,17 +23,17 @@ def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Por
 
     Args:
         actual: the program to check.
-        expected: a program, or the `portrait` of one.
+        expected: a program, or the `snapshot` of one.
 
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
     """
-    assert_same_portrait(portrait(actual), expected if isinstance(expected, dict) else portrait(expected))
+    assert_same_snapshot(snapshot(actual), expected if isinstance(expected, dict) else snapshot(expected))
     _fail_of_differences("users of nodes", _wrong_users(actual))
 
 
-def assert_same_portrait(actual: Portrait, expected: Portrait) -> None:
-    """Assert that two portraits are the same.
+def assert_same_snapshot(actual: Snapshot, expected: Snapshot) -> None:
+    """Assert that two snapshots are the same.
 
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
@@ -69,7 +69,7 @@ def _wrong_users(program: ExportedProgram) -> Iterator[str]:
 
 
 def differences(actual: Any, expected: Any, place: str = "program") -> Iterator[str]:
-    """Yield a line for every difference of two portraits."""
+    """Yield a line for every difference of two snapshots."""
     if isinstance(actual, dict) and isinstance(expected, dict):
         for key in (key for key in expected if key not in actual):
             yield f"{_below(place, key)} is missing, expected {_shown(expected[key])}"

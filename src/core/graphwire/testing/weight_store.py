@@ -28,8 +28,8 @@ from graphwire.hooks import NewTensor, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.suites import assert_light_imports
 from graphwire.wire.archive.source import FileSource
+from graphwire.wire.weights.chunk_digests import chunk_digest
 from graphwire.wire.weights.folder import Folder
-from graphwire.wire.weights.piece_digests import piece_digest
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0,), (2, 0, 3), (1,), (7,), (2, 1, 5), (1,) * 12)
 _NAMES = (
@@ -284,7 +284,7 @@ class WeightStoreContract:
         if not self.store.takes_storages:
             return dict(tensors)
         return {
-            piece_digest(new.view()): NewTensor("uint8", (new.nbytes,), new.nbytes, new.view)
+            chunk_digest(new.view()): NewTensor("uint8", (new.nbytes,), new.nbytes, new.view)
             for new in tensors.values()
         }
 

@@ -89,7 +89,7 @@ class _Record(msgspec.Struct, omit_defaults=True):
     text: str
     values: dict[str, Any]
     inner: list[_Record]
-    left_out: int | None = None
+    dropped: int | None = None
 
 
 class WireFormatContract:

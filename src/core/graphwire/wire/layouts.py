@@ -461,7 +461,7 @@ def sanitize_weight_names(program: Program) -> list[tuple[str, str]]:
     places = [
         (kind, field, getattr(kind, field))
         for spec in (*signature.input_specs, *signature.output_specs)
-        for kind in (getattr(spec, arm) for arm in spec.__struct_fields__)
+        for kind in (getattr(spec, variant) for variant in spec.__struct_fields__)
         for field in _FIELDS
         if hasattr(kind, field)
     ]

@@ -164,7 +164,7 @@ class Attempts(Bounds, frozen=True):
     count: int = 5
     """The attempts in all."""
     wait: float = 0.25
-    """The seconds before the second attempt. Each further wait is twice as long, and a random part of it is left out, so that
+    """The seconds before the second attempt. Each further wait is twice as long, and a random part of it is dropped, so that
     many readers do not return at once."""
     longest_wait: float = 8.0
     """In seconds."""

@@ -48,7 +48,7 @@ class Record(Protocol):
 class RecordCheck(Protocol):
     """Compares the bytes of a record with their checksum while they are read."""
 
-    def update(self, piece: memoryview) -> None:
+    def update(self, chunk: memoryview) -> None:
         """Add the next bytes. All bytes of the record are added once, in order."""
         ...
 

@@ -168,7 +168,7 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
 
 
 def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for a URL: those of other protocols are left out."""
+    """Return the options for a URL: those of other protocols are dropped."""
     from fsspec.registry import known_implementations
 
     used = {part.partition("://")[0] for part in url.split("::")}

@@ -209,7 +209,7 @@ WINDOW_BYTES = 1 << 16
 """In bytes. The least that is fetched where nothing is expected."""
 GAP_BYTES = 1 << 16
 """In bytes. Expected ranges with smaller gaps between them are fetched together."""
-PIECE_BYTES = 4 << 20
+CHUNK_BYTES = 4 << 20
 """In bytes. The most that is fetched at once."""
 TOGETHER_BYTES = 32 << 20
 """In bytes. The same, where the caller wants few requests."""
@@ -295,7 +295,7 @@ class RemoteSource:
         return self.map(offset, size)
 
     def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
-        most = TOGETHER_BYTES if together else PIECE_BYTES
+        most = TOGETHER_BYTES if together else CHUNK_BYTES
         wanted = _joined(ranges, self.size)
         with self._lock:
             added = [each for start, end in wanted for each in self._missing(start, end)]
@@ -331,7 +331,7 @@ class RemoteSource:
             index = bisect.bisect_right(self._pieces, offset, key=_START) - 1
             if index < 0 or self._pieces[index].end <= offset:
                 index += 1
-                end = min(offset + max(WINDOW_BYTES, min(size, PIECE_BYTES)), self.size)
+                end = min(offset + max(WINDOW_BYTES, min(size, CHUNK_BYTES)), self.size)
                 if index < len(self._pieces):
                     end = min(end, self._pieces[index].start)
                 self._pieces.insert(index, _Piece(offset, end))
@@ -346,7 +346,7 @@ class RemoteSource:
 
     def _forget(self, kept: _Piece) -> None:
         """Forget the oldest pieces that were fetched, if they take too much memory."""
-        while self._held > HELD_BYTES + AHEAD * PIECE_BYTES and self._fetched[0] is not kept:
+        while self._held > HELD_BYTES + AHEAD * CHUNK_BYTES and self._fetched[0] is not kept:
             oldest = self._fetched.popleft()
             self._held -= oldest.end - oldest.start
             index = bisect.bisect_left(self._pieces, oldest.start, key=_START)

@@ -8,7 +8,7 @@ The canonical form normalizes:
   (`analysis.canonical.node_order`);
 * names: values and subgraphs are named by position (`in_0`, `v_0`), symbols are numbered in the order in which they appear
   (`analysis.canonical.symbol_names`), and expressions are printed again;
-* arguments: where several arms encode the same argument, one arm is used;
+* arguments: where several variants encode the same argument, one variant is used;
 * ranges, guards, opsets and module calls are sorted.
 
 It omits what a reader may ignore and still compute the same: names of nodes and subgraphs, metadata, stack traces,
@@ -23,13 +23,13 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple, replace
 
-from graphwire.analysis.canonical.content_hashing import arm_of_spec, arrangement
+from graphwire.analysis.canonical.content_hashing import arrangement, variant_of_spec
 from graphwire.analysis.canonical.graph_content import ArrangedGraph
 from graphwire.analysis.canonical.symbol_names import SymbolNames
 from graphwire.errors import GraphwireError, LimitError
 from graphwire.schema import (
-    ARMS,
     SCHEMA_VERSION,
+    VARIANTS,
     Argument,
     CustomObjArgument,
     Graph,
@@ -51,11 +51,11 @@ from graphwire.schema import (
     SymFloat,
     SymInt,
     TensorMeta,
-    arm_of,
     encode_float,
     results_of,
     rewritten,
     subgraphs_in,
+    variant_of,
 )
 from graphwire.schema.texts.treespec import format_treespec, parse_treespec
 
@@ -120,22 +120,24 @@ def _node(node: Node, names: Mapping[str, str], renaming: Renaming) -> Node:
 
 
 def canonical_argument(argument: Argument, renaming: Renaming) -> Argument:
-    """Return the argument with its references renamed, in the canonical one of the arms that can encode it."""
+    """Return the argument with its references renamed, in the canonical one of the variants that can encode it."""
     if argument.as_tensor is not None:
         return rewritten(argument, renaming)
     return rewritten(_simplest(argument), renaming)
 
 
 def _simplest(argument: Argument) -> Argument:
-    arm = arm_of(argument)
-    if arm in _LITERAL_ARMS:
-        one = getattr(argument, arm)
-        return argument if one.as_name is not None else Argument(**{_LITERAL_ARMS[arm]: astuple(one)[1]})
-    if (single := ARMS[arm].items if arm else "") in _LITERAL_ARMS:
-        many = getattr(argument, arm)
+    variant = variant_of(argument)
+    if variant in _LITERAL_VARIANTS:
+        one = getattr(argument, variant)
+        return (
+            argument if one.as_name is not None else Argument(**{_LITERAL_VARIANTS[variant]: astuple(one)[1]})
+        )
+    if (single := VARIANTS[variant].items if variant else "") in _LITERAL_VARIANTS:
+        many = getattr(argument, variant)
         if any(one.as_name is not None for one in many):
             return argument
-        literals: dict[str, Any] = {f"{_LITERAL_ARMS[single]}s": [astuple(one)[1] for one in many]}
+        literals: dict[str, Any] = {f"{_LITERAL_VARIANTS[single]}s": [astuple(one)[1] for one in many]}
         argument = Argument(**literals)
     if (optional := argument.as_optional_tensor) is not None:
         tensor = optional.as_tensor
@@ -143,16 +145,16 @@ def _simplest(argument: Argument) -> Argument:
     if (optionals := argument.as_optional_tensors) is not None:
         tensors = [each.as_tensor for each in optionals if each.as_tensor is not None]
         argument = argument if len(tensors) != len(optionals) else Argument(as_tensors=tensors)
-    if arm in _LISTS and not getattr(argument, arm_of(argument)):
+    if variant in _LISTS and not getattr(argument, variant_of(argument)):
         return Argument(as_tensors=[])
     return argument
 
 
-_LITERAL_ARMS = {"as_sym_int": "as_int", "as_sym_float": "as_float", "as_sym_bool": "as_bool"}
-"""The literal's arm for each arm of a possibly symbolic number."""
+_LITERAL_VARIANTS = {"as_sym_int": "as_int", "as_sym_float": "as_float", "as_sym_bool": "as_bool"}
+"""The literal's variant for each variant of a possibly symbolic number."""
 
-_LISTS = frozenset(arm for arm, row in ARMS.items() if row.items)
-"""The list arms. An empty one always means the empty list, which is encoded as `as_tensors`."""
+_LISTS = frozenset(variant for variant, row in VARIANTS.items() if row.items)
+"""The list variants. An empty one always means the empty list, which is encoded as `as_tensors`."""
 
 
 def canonicalize(program: Program) -> Program:
@@ -200,11 +202,11 @@ def _renamed_signature(signature: GraphSignature, graph: Graph, names: dict[str,
     """Return the signature with the renamed inputs and outputs of the graph in its specs."""
     inputs, outputs = [], []
     for index, (spec, argument) in enumerate(zip(signature.input_specs, graph.inputs, strict=True)):
-        arm, held = arm_of_spec(spec)
-        inputs.append(InputSpec(**{arm: _renamed_spec(held, argument, names, f"in_{index}")}))
+        variant, held = variant_of_spec(spec)
+        inputs.append(InputSpec(**{variant: _renamed_spec(held, argument, names, f"in_{index}")}))
     for result, argument in zip(signature.output_specs, graph.outputs, strict=True):
-        arm, held = arm_of_spec(result)
-        outputs.append(OutputSpec(**{arm: _renamed_spec(held, argument, names, "")}))
+        variant, held = variant_of_spec(result)
+        outputs.append(OutputSpec(**{variant: _renamed_spec(held, argument, names, "")}))
     return GraphSignature(inputs, outputs)
 
 
@@ -231,7 +233,7 @@ _LITERALS: dict[type, tuple[str, Any]] = {
     SymFloat: ("as_float", float),
     SymBool: ("as_bool", bool),
 }
-"""The arm of a literal in each kind of symbolic value, and the literal's type."""
+"""The variant of a literal in each kind of symbolic value, and the literal's type."""
 
 
 def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
@@ -242,9 +244,9 @@ def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
             return value
         text = value.as_expr.expr_str
         known = symbols.content(text)
-        arm, kind = _LITERALS[type(value)]
+        variant, kind = _LITERALS[type(value)]
         if type(known) is kind:
-            literal: dict[str, Any] = {arm: encode_float(known) if arm == "as_float" else known}
+            literal: dict[str, Any] = {variant: encode_float(known) if variant == "as_float" else known}
             return type(value)(**literal)
         return type(value)(as_expr=SymExpr(symbols.expression(text)))
 

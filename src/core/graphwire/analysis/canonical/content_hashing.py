@@ -374,17 +374,17 @@ def _number_objects(form: ArrangedGraph) -> None:
 
 
 def _spec(spec: InputSpec | OutputSpec, names: Mapping[str, str]) -> list[Any]:
-    arm, held = arm_of_spec(spec)
-    _, kind, field = SPEC_KINDS[arm]
+    variant, held = variant_of_spec(spec)
+    _, kind, field = SPEC_KINDS[variant]
     content = [kind]
     if field:
         content.append(getattr(held, field))
     elif (name := getattr(held, "user_input_name", None)) is not None:
         # If torch renames an input later, the gradient's spec keeps the old name. It is not a value, so it stays unchanged.
         content.append(names.get(name, name))
-    if arm == "buffer":
+    if variant == "buffer":
         content.append(held.persistent)
-    elif arm == "constant_input":
+    elif variant == "constant_input":
         content.append(_literal(held.value))
     return content
 
@@ -422,16 +422,16 @@ def _module_calls(entries: Sequence[ModuleCallEntry], names: Mapping[str, str]) 
 # ------------------------------------------------------------------------------------------------------- interface
 
 
-def arm_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
-    """Return the arm of a spec that is set, and its value.
+def variant_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
+    """Return the variant of a spec that is set, and its value.
 
     Raises:
-        SchemaError: no arm is set.
+        SchemaError: no variant is set.
     """
-    for arm in spec.__struct_fields__:
-        if (held := getattr(spec, arm)) is not None:
-            return arm, held
-    raise SchemaError("a spec of the signature has no arm")
+    for variant in spec.__struct_fields__:
+        if (held := getattr(spec, variant)) is not None:
+            return variant, held
+    raise SchemaError("a spec of the signature has no variant")
 
 
 def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSignature, Graph]:
@@ -441,8 +441,8 @@ def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSi
     places = {value_name(argument): place for place, (spec, argument) in enumerate(pairs) if spec.user_input}
 
     def rank(pair: tuple[InputSpec | OutputSpec, Argument]) -> tuple[int, str, int]:
-        arm, held = arm_of_spec(pair[0])
-        position, _, field = SPEC_KINDS[arm]
+        variant, held = variant_of_spec(pair[0])
+        position, _, field = SPEC_KINDS[variant]
         place = places.get(getattr(held, "user_input_name", None), 0)
         return position, getattr(held, field) if field else "", place
 

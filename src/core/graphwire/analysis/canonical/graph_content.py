@@ -19,8 +19,8 @@ from msgspec.structs import astuple
 from graphwire.analysis.canonical.node_order import Effect, Step, effect_of, node_order
 from graphwire.analysis.canonical.symbol_names import content_bytes, content_float, digest, treespec_content
 from graphwire.schema import (
-    ARMS,
     DTYPE_NAMES,
+    VARIANTS,
     Argument,
     ComplexValue,
     CustomObjArgument,
@@ -42,19 +42,19 @@ from graphwire.schema import (
     TensorArgument,
     TensorMeta,
     TreespecArgument,
-    by_arm,
+    by_variant,
     names_in,
     results_of,
 )
 
 # ------------------------------------------------------------------------------------------- content trees of arguments
-# one form for each meaning, although the schema may have several arms for it.
+# one form for each meaning, although the schema may have several variants for it.
 #
 # Literals are themselves: None, bool, int, float, text. Anything else is a list that begins with its kind:
 #
 #     ["list", …]   ["mapping", [KEY, VALUE], …]   ["slice", START, STOP, STEP]   ["complex", REAL, IMAG]
 #     ["dtype", NAME]   ["layout", NAME]   ["memory format", NAME]   ["constant", NAME]   ["treespec", CONTENT]
-#     [KIND, …]   a literal of another kind: the kind from the row of its arm (`Arm.kind`), then its text or its record's fields
+#     [KIND, …]   a literal of another kind: `kind` from the row of its variant, then its text or its record's fields
 #     ["value", NAME]   ["results", NAME]   ["object", CLASS, NAME]   ["graph", CONTENT]
 #
 # The forms in the last line are references. Their name or content is filled in later, in place.
@@ -92,8 +92,8 @@ def argument_content(argument: Argument, found: References) -> Any:
     """Return the content of an argument. Adds its references to `found`; they are None until they are filled in."""
     if argument.as_tensor is not None:
         return _value(argument.as_tensor.name, found)
-    for arm, content in _ARMS:
-        held = getattr(argument, arm)
+    for variant, content in _VARIANTS:
+        held = getattr(argument, variant)
         if held is not None:
             return content(held, found)
     return ["nothing"]
@@ -213,18 +213,20 @@ _CONTENT: Final[dict[str, Content]] = {
     "as_treespec": _treespec,
     "as_results": _results,
 }
-"""The content function of each arm that is neither a plain literal nor a list of another arm's values."""
+"""The content function of each variant that is neither a plain literal nor a list of another variant's values."""
 
-ARGUMENT_CONTENT: Final[dict[str, Content]] = by_arm(
+ARGUMENT_CONTENT: Final[dict[str, Content]] = by_variant(
     {
-        **{arm: _literal(row.kind) for arm, row in ARMS.items() if not row.items},
+        **{variant: _literal(row.kind) for variant, row in VARIANTS.items() if not row.items},
         **_CONTENT,
     },
     _listed,
 )
-"""The content function of each argument arm, the frequent arms first."""
+"""The content function of each argument variant, the frequent variants first."""
 
-_ARMS: Final = tuple((arm, content) for arm, content in ARGUMENT_CONTENT.items() if arm != "as_tensor")
+_VARIANTS: Final = tuple(
+    (variant, content) for variant, content in ARGUMENT_CONTENT.items() if variant != "as_tensor"
+)
 
 
 ExpressionContent = Callable[[str], Any]

@@ -162,19 +162,19 @@ def _plain(record: Any) -> str:
 
 
 def _inputs(program: Program, labels: Labels) -> Entries:
-    from graphwire.analysis.canonical.content_hashing import arm_of_spec
+    from graphwire.analysis.canonical.content_hashing import variant_of_spec
 
     found: Entries = {}
     graph, position = program.graph_module.graph, 0
     for spec, argument in zip(program.graph_module.signature.input_specs, graph.inputs, strict=True):
-        arm, held = arm_of_spec(spec)
+        variant, held = variant_of_spec(spec)
         targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
         facts = _argument_facts(graph, argument, labels)
         if targets:
-            key = f"{arm.replace('_', ' ')} {getattr(held, targets[0])}"
-            if arm == "buffer":
+            key = f"{variant.replace('_', ' ')} {getattr(held, targets[0])}"
+            if variant == "buffer":
                 facts["persistent"] = "yes" if held.persistent else "no"
-        elif arm == "token":
+        elif variant == "token":
             key = f"token {len([name for name in found if name.startswith('token ')])}"
         else:
             key = f"argument {position}"
@@ -184,17 +184,17 @@ def _inputs(program: Program, labels: Labels) -> Entries:
 
 
 def _outputs(program: Program, labels: Labels) -> Entries:
-    from graphwire.analysis.canonical.content_hashing import arm_of_spec
+    from graphwire.analysis.canonical.content_hashing import variant_of_spec
 
     found: Entries = {}
     graph, position = program.graph_module.graph, 0
     for spec, argument in zip(program.graph_module.signature.output_specs, graph.outputs, strict=True):
-        arm, held = arm_of_spec(spec)
+        variant, held = variant_of_spec(spec)
         targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
-        if targets and arm != "user_input_mutation":
-            key = f"{arm.replace('_', ' ')} {getattr(held, targets[0])}"
+        if targets and variant != "user_input_mutation":
+            key = f"{variant.replace('_', ' ')} {getattr(held, targets[0])}"
         else:
-            key = f"{arm.replace('_', ' ')} {position}"
+            key = f"{variant.replace('_', ' ')} {position}"
             position += 1
         found[key] = _argument_facts(graph, argument, labels)
     return found

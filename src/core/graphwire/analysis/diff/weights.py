@@ -25,12 +25,12 @@ from graphwire.analysis.neutral import row_major_parts
 from graphwire.schema import ITEM_SIZES, Layout, PayloadMeta, Program, SignatureNames
 
 # -------------------------------------------------------------------------- how much the elements of two tensors differ
-# the largest difference and the cosine, computed piece by piece, without torch.
+# the largest difference and the cosine, computed chunk by chunk, without torch.
 #
 # NumPy computes them if it is installed, many times as fast as Python.
 
 
-_PIECE: Final = 1 << 18
+_CHUNK: Final = 1 << 18
 """The number of elements that are compared at once."""
 
 _OF_CODES: Final = {
@@ -139,7 +139,7 @@ def _paired(
     return [
         (each.dtype_text, _pieces(row_major_parts(
             record, ITEM_SIZES[each.dtype_text], [held[index] for index in kept], each.storage_offset.as_int or 0
-        ), _PIECE * ITEM_SIZES[each.dtype_text]))
+        ), _CHUNK * ITEM_SIZES[each.dtype_text]))
         for each, record, held in zip((one, other), records, dimensions, strict=True)
     ]  # fmt: skip
 
@@ -163,20 +163,20 @@ def _pieces(parts: Iterable[memoryview | bytes], nbytes: int) -> Iterator[bytes]
 # ----------------------------------------------------------------------------------------------------------- numbers
 
 
-def _numbers(dtype: str, piece: bytes) -> tuple[str, bytes]:
+def _numbers(dtype: str, chunk: bytes) -> tuple[str, bytes]:
     """Return elements as numbers that `struct` and NumPy know, and the code of these."""
     code = _CODES[dtype]
     if dtype == "bfloat16":  # the upper half of a float32
-        wide = bytearray(2 * len(piece))
-        wide[2::4], wide[3::4] = piece[::2], piece[1::2]
+        wide = bytearray(2 * len(chunk))
+        wide[2::4], wide[3::4] = chunk[::2], chunk[1::2]
         return code, bytes(wide)
     if dtype.startswith("float8"):
         tables = _float8_bytes(dtype)
-        wide = bytearray(len(tables) * len(piece))
+        wide = bytearray(len(tables) * len(chunk))
         for index, table in enumerate(tables):
-            wide[index :: len(tables)] = piece.translate(table)
+            wide[index :: len(tables)] = chunk.translate(table)
         return code, bytes(wide)
-    return code, piece
+    return code, chunk
 
 
 @cache
@@ -210,7 +210,7 @@ def _float8(dtype: str, bits: int) -> float:
 
 
 class _Sums(NamedTuple):
-    """What is computed of a piece."""
+    """What is computed of a chunk."""
 
     largest: float
     """The largest absolute difference."""
@@ -221,7 +221,7 @@ class _Sums(NamedTuple):
 
 
 def _plain_sums(code_a: str, bytes_a: bytes, code_b: str, bytes_b: bytes, pairs: bool) -> _Sums | None:
-    """Return the sums of a piece; None if a number is not finite and not the same on both sides.
+    """Return the sums of a chunk; None if a number is not finite and not the same on both sides.
 
     Args:
         pairs: whether two numbers each are one element.

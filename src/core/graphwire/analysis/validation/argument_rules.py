@@ -1,7 +1,7 @@
-"""Validation rules of one argument: exactly one arm is set, its references resolve, and the arguments inside it are valid.
+"""Validation rules of one argument: exactly one variant is set, its references resolve, and the arguments inside it are valid.
 
 A walk visits every argument of every node, so valid arguments must cost little: each lookup goes once through the rows of
-arms, the frequent arms first, and the text of a place is only built to report a problem.
+variants, the frequent variants first, and the text of a place is only built to report a problem.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from graphwire.analysis.validation.value_rules import (
     is_own_path,
     is_value_name,
     quoted,
-    report_arms,
+    report_variants,
 )
 from graphwire.schema import (
-    ARGUMENT_ARMS,
-    ARMS,
+    ARGUMENT_VARIANTS,
     FREQUENT_FIRST,
     INSIDE,
     RECORDS,
     VALUE_TABLES,
+    VARIANTS,
     Argument,
     Graph,
     GraphArgument,
     Inside,
     TreespecArgument,
-    by_arm,
+    by_variant,
 )
 from graphwire.schema.texts.treespec import parse_treespec
 
@@ -94,10 +94,10 @@ class Scope:
                 walk.report(place, "dangling-reference", f"no value of this graph is named {quoted(name)}")
 
 
-# --------------------------------------------------------------------------------------------------- argument arms
+# --------------------------------------------------------------------------------------------------- argument variants
 
 Rule = Callable[[Walk, Scope, Any, Any, int, bool], None]
-"""Checks one arm: (walk, scope, place of the arm, the arm's value, nesting, whether it defines its names or uses them)."""
+"""Checks one variant: (walk, scope, place of the variant, its value, nesting, whether it defines its names or uses them)."""
 
 
 def _name(walk: Walk, scope: Scope, place: Place, kind: str, name: str, defines: bool) -> None:
@@ -122,7 +122,7 @@ def _symbolic(kind: str, literal: str) -> Rule:
     ) -> None:
         name, constant = value.as_name, getattr(value, literal)
         if (name is None) == (constant is None):
-            report_arms(walk, place, value)
+            report_variants(walk, place, value)
         if name is not None:
             _name(walk, scope, place, kind, name, defines)
 
@@ -131,7 +131,7 @@ def _symbolic(kind: str, literal: str) -> Rule:
 
 def _optional_tensor(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
     if (value.as_tensor is None) == (value.as_none is None):
-        report_arms(walk, place, value)
+        report_variants(walk, place, value)
     if value.as_tensor is not None:
         _name(walk, scope, place, "tensor", value.as_tensor.name, defines)
 
@@ -204,7 +204,7 @@ def _results(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, d
         walk.report(place, "dangling-reference", message)
 
 
-RULES: Final[dict[str, Rule]] = by_arm(
+RULES: Final[dict[str, Rule]] = by_variant(
     {
         "as_tensor": _tensor,
         "as_sym_int": _symbolic("sym_int", "as_int"),
@@ -215,7 +215,7 @@ RULES: Final[dict[str, Rule]] = by_arm(
         "as_device": lambda walk, scope, place, value, nesting, defines: check_device(walk, place, value),
         "as_operator": lambda walk, scope, place, value, nesting, defines: check_target(walk, place, value),
         "as_graph": _graph,
-        **{arm: _inside(inside) for arm, inside in INSIDE.items()},
+        **{variant: _inside(inside) for variant, inside in INSIDE.items()},
         "as_mapping": _entries,
         "as_dtype_name": _type_name,
         "as_layout_name": _type_name,
@@ -225,24 +225,27 @@ RULES: Final[dict[str, Rule]] = by_arm(
     },
     _each,
 )
-"""The rule for the content of each arm. Arms without a rule need no check."""
+"""The rule for the content of each variant. Variants without a rule need no check."""
 
-_ARMS = tuple((ARGUMENT_ARMS.index(arm), arm, RULES.get(arm), ARMS[arm]) for arm in FREQUENT_FIRST)
-_UNSET = len(ARGUMENT_ARMS) - 1
-_TENSOR = ARGUMENT_ARMS.index("as_tensor")
+_VARIANTS = tuple(
+    (ARGUMENT_VARIANTS.index(variant), variant, RULES.get(variant), VARIANTS[variant])
+    for variant in FREQUENT_FIRST
+)
+_UNSET = len(ARGUMENT_VARIANTS) - 1
+_TENSOR = ARGUMENT_VARIANTS.index("as_tensor")
 
 
 def check_argument(
     walk: Walk, scope: Scope, place: Place, argument: Argument, nesting: int, defines: bool = False
 ) -> None:
-    arms = astuple(argument)
-    if arms.count(None) != _UNSET:
-        report_arms(walk, place, argument)
-    elif arms[_TENSOR] is not None:
-        _name(walk, scope, place, "tensor", arms[_TENSOR].name, defines)
+    variants = astuple(argument)
+    if variants.count(None) != _UNSET:
+        report_variants(walk, place, argument)
+    elif variants[_TENSOR] is not None:
+        _name(walk, scope, place, "tensor", variants[_TENSOR].name, defines)
     else:
-        for index, name, rule, row in _ARMS:
-            value = arms[index]
+        for index, name, rule, row in _VARIANTS:
+            value = variants[index]
             if value is None:
                 continue
             if row.feature:

@@ -34,28 +34,32 @@ from graphwire.analysis.validation.value_rules import (
     quoted,
 )
 from graphwire.schema import (
-    ARGUMENT_ARMS,
-    ARMS,
-    VALUE_ARMS,
+    ARGUMENT_VARIANTS,
     VALUE_TABLES,
+    VALUE_VARIANTS,
+    VARIANTS,
     Argument,
     ArgumentKind,
     Graph,
     Node,
     ValueMetadata,
-    arm_of,
+    variant_of,
 )
 from graphwire.schema.texts.metadata import GRAMMARS
 
 _OVERLOAD = r"(?a)torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+"
 """The serialized name of an operator that may have a fake kernel."""
 
-_LITERALS = [index for index, arm in enumerate(ARGUMENT_ARMS) if arm not in RULES and not ARMS[arm].feature]
-"""The positions of arms that need no check."""
+_LITERALS = [
+    index
+    for index, variant in enumerate(ARGUMENT_VARIANTS)
+    if variant not in RULES and not VARIANTS[variant].feature
+]
+"""The positions of variants that need no check."""
 _is_literal = itemgetter(*_LITERALS)
-_UNSET = len(ARGUMENT_ARMS) - 1
+_UNSET = len(ARGUMENT_VARIANTS) - 1
 _SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
-    ARGUMENT_ARMS.index, ("as_sym_int", "as_sym_ints", "as_tensors", "as_device")
+    ARGUMENT_VARIANTS.index, ("as_sym_int", "as_sym_ints", "as_tensors", "as_device")
 )
 
 
@@ -89,12 +93,12 @@ def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -
     tensor = argument.as_tensor
     if tensor is not None:
         return defined.get(tensor.name) == "tensor" and walk.is_tensor_alone(argument)
-    arms = astuple(argument)
-    if arms.count(None) != _UNSET:
+    variants = astuple(argument)
+    if variants.count(None) != _UNSET:
         return False
-    if _is_literal(arms).count(None) != len(_LITERALS):
+    if _is_literal(variants).count(None) != len(_LITERALS):
         return True
-    integers = arms[_SYM_INTS] or ((arms[_SYM_INT],) if arms[_SYM_INT] is not None else ())
+    integers = variants[_SYM_INTS] or ((variants[_SYM_INT],) if variants[_SYM_INT] is not None else ())
     for integer in integers:
         name = integer.as_name
         if (name is None) == (integer.as_int is None) or (
@@ -103,10 +107,10 @@ def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -
             return False
     if integers:
         return True
-    tensors = arms[_TENSORS]
+    tensors = variants[_TENSORS]
     if tensors:
         return {defined.get(each.name) for each in tensors} == {"tensor"}
-    device = arms[_DEVICE]
+    device = variants[_DEVICE]
     return device is not None and (device.type, device.index) in walk.good_devices
 
 
@@ -141,10 +145,10 @@ def _made_by(walk: Walk, scope: Scope, outputs: Sequence[Argument]) -> dict[str,
                 return None
             made[name] = "tensor"
             continue
-        arms = astuple(output)
-        if arms.count(None) != _UNSET:
+        variants = astuple(output)
+        if variants.count(None) != _UNSET:
             return None
-        integer, tensors = arms[_SYM_INT], arms[_TENSORS]
+        integer, tensors = variants[_SYM_INT], variants[_TENSORS]
         if integer is not None and integer.as_int is None and integer.as_name is not None:
             given, kind = (integer.as_name,), "sym_int"
         elif tensors:
@@ -261,14 +265,14 @@ def _check_inputs(
             defined[tensor.name] = "tensor"
             scope.seen.add(id(argument))
             continue
-        arm = arm_of(argument)
-        if arm and ARMS[arm].is_container:
-            walk.report(here, "misplaced", f"{arm} cannot be a graph's input")
+        variant = variant_of(argument)
+        if variant and VARIANTS[variant].is_container:
+            walk.report(here, "misplaced", f"{variant} cannot be a graph's input")
             continue
         check_argument(walk, scope, here, argument, nesting, True)
         if name is None:
             continue
-        if all(getattr(argument, arm) is None for arm in VALUE_ARMS):
+        if all(getattr(argument, variant) is None for variant in VALUE_VARIANTS):
             scope.define(walk, here, "literal", name)
         elif given is not None and name not in scope.defined:
             message = f"{quoted(name)} differs from the name in the input itself"

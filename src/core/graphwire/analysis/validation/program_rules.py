@@ -3,8 +3,8 @@
 The types of records are checked when they are made from a tree (`schema.trees`). This module checks what types
 cannot express. The kinds of problems are stable:
 
-    arm                   a union has no arm set, or several
-    misplaced             an arm that is not allowed at this place
+    variant                   a union has no variant set, or several
+    misplaced             a variant that is not allowed at this place
     dangling-reference    a name that no value of its graph has
     use-before-definition the name of a value that a later node makes
     wrong-kind            the name of a value of another kind, or specs and values of different kinds
@@ -48,7 +48,6 @@ from graphwire.analysis.validation.value_rules import (
     Place,
     Walk,
     are_attribute_paths,
-    arms_of,
     check_lines,
     check_metadata,
     has_unusual_line_ends,
@@ -59,14 +58,15 @@ from graphwire.analysis.validation.value_rules import (
     path_fault,
     path_of,
     quoted,
-    report_arms,
+    report_variants,
+    variants_of,
 )
 from graphwire.analysis.validation.weight_checks import missing_values
 from graphwire.errors import EncodeError, ExpressionError, GraphwireError, Problem, ValidationError
 from graphwire.schema import (
     FEATURES,
     SCHEMA_VERSION,
-    VALUE_ARMS,
+    VALUE_VARIANTS,
     Argument,
     ConstantValue,
     EncodedValue,
@@ -174,10 +174,10 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
 
 
 class _SpecRule(msgspec.Struct, frozen=True):
-    """The rule for one arm of a spec."""
+    """The rule for one variant of a spec."""
 
-    arm: str
-    """The required arm of the corresponding input or output of the graph; empty for any."""
+    variant: str
+    """The required variant of the corresponding input or output of the graph; empty for any."""
     field: str = ""
     """The spec's field with a name other than the value's."""
     makes: str = ""
@@ -203,11 +203,11 @@ _SPEC_RULES: Final[dict[str, _SpecRule]] = {
     "user_input_mutation": _SpecRule("as_tensor", "user_input_name", needs="user_input"),
     "parameter_mutation": _SpecRule("as_tensor", "parameter_name", needs="parameter"),
 }
-"""The rule for each arm of the specs of inputs and outputs."""
+"""The rule for each variant of the specs of inputs and outputs."""
 
 
-_SPECIFIABLE: Final = frozenset((*VALUE_ARMS, *ConstantValue.__struct_fields__))
-"""The arms of what a caller passes and receives."""
+_SPECIFIABLE: Final = frozenset((*VALUE_VARIANTS, *ConstantValue.__struct_fields__))
+"""The variants of what a caller passes and receives."""
 
 
 def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[str]]) -> bool:
@@ -231,11 +231,13 @@ def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[st
 def _check_spec(
     walk: Walk, place: Place, spec: Any, argument: Argument | None, targets: dict[str, set[str]]
 ) -> None:
-    arms = astuple(spec)
-    if arms.count(None) != len(arms) - 1:
-        report_arms(walk, place, spec)
+    variants = astuple(spec)
+    if variants.count(None) != len(variants) - 1:
+        report_variants(walk, place, spec)
         return
-    kind, value = next(each for each in zip(spec.__struct_fields__, arms, strict=True) if each[1] is not None)
+    kind, value = next(
+        each for each in zip(spec.__struct_fields__, variants, strict=True) if each[1] is not None
+    )
     rule, here = _SPEC_RULES[kind], (place, f".{kind}")
     if kind == "constant_input":
         _check_constant_input(walk, here, value, argument)
@@ -249,20 +251,20 @@ def _check_spec(
             walk.check_path((here, f".{rule.field}"), target)
         if rule.makes:
             targets[rule.makes].add(target)
-    if not rule.arm:
+    if not rule.variant:
         if value.name is not None:
             walk.check_name((here, ".name"), value.name)
         name = value_name(value.arg)
-        if not _SPECIFIABLE.issuperset(given := arms_of(value.arg)):
+        if not _SPECIFIABLE.issuperset(given := variants_of(value.arg)):
             walk.report((here, ".arg"), "misplaced", f"a {kind} cannot be {' and '.join(given)}")
         if rule.makes and name is not None:
             targets[rule.makes].add(name)
         if argument is not None and value.arg != argument:
             _report_difference(walk, (here, ".arg"), value.arg, argument)
     elif argument is not None:
-        there = getattr(argument, rule.arm)
+        there = getattr(argument, rule.variant)
         if there is None:
-            message = f"a {kind} must be {rule.arm}, but the graph has another kind of value here"
+            message = f"a {kind} must be {rule.variant}, but the graph has another kind of value here"
             walk.report((here, ".arg"), "wrong-kind", message)
         elif there.name != value.arg.name:
             message = f"the spec names {quoted(value.arg.name)}, but the graph {quoted(there.name)}"
@@ -270,8 +272,8 @@ def _check_spec(
 
 
 def _report_difference(walk: Walk, place: Place, stated: Argument, found: Argument) -> None:
-    if arms_of(stated) != arms_of(found):
-        message = f"the spec has {arms_of(stated)}, but the graph has {arms_of(found)}"
+    if variants_of(stated) != variants_of(found):
+        message = f"the spec has {variants_of(stated)}, but the graph has {variants_of(found)}"
         walk.report(place, "wrong-kind", message)
     else:
         one, other = quoted(value_name(stated) or "a literal"), quoted(value_name(found) or "another")
@@ -280,13 +282,13 @@ def _report_difference(walk: Walk, place: Place, stated: Argument, found: Argume
 
 def _check_constant_input(walk: Walk, place: Place, spec: Any, argument: Argument | None) -> None:
     walk.check_name((place, ".name"), spec.name)
-    arms = arms_of(spec.value)
-    if len(arms) != 1:
-        report_arms(walk, (place, ".value"), spec.value)
-    elif argument is not None and arms_of(argument) != arms:
-        message = f"the spec has {arms[0]}, but the graph has {arms_of(argument)}"
+    variants = variants_of(spec.value)
+    if len(variants) != 1:
+        report_variants(walk, (place, ".value"), spec.value)
+    elif argument is not None and variants_of(argument) != variants:
+        message = f"the spec has {variants[0]}, but the graph has {variants_of(argument)}"
         walk.report((place, ".value"), "wrong-kind", message)
-    elif argument is not None and getattr(argument, arms[0]) != getattr(spec.value, arms[0]):
+    elif argument is not None and getattr(argument, variants[0]) != getattr(spec.value, variants[0]):
         walk.report((place, ".value"), "mismatch", "the spec's literal differs from the graph's")
 
 

@@ -204,8 +204,8 @@ class Walk:
         """Ids of records, which the program keeps alive. Equal metas are mostly the same record."""
 
     def is_tensor_alone(self, argument: Argument) -> bool:
-        """Return whether an argument has no other arm than `as_tensor`. The comparison of two records takes a third of the time
-        of counting arms."""
+        """Return whether an argument has no other variant than `as_tensor`. The comparison of two records takes a third of
+        the time of counting variants."""
         self._tensor.as_tensor = argument.as_tensor
         return argument == self._tensor
 
@@ -239,14 +239,16 @@ class Walk:
             self.report(place, "name", f"{quoted(name)} cannot name a value: it is not a plain identifier")
 
 
-def arms_of(union: Any) -> list[str]:
-    """Return the arms of a union that are set."""
-    return [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
+def variants_of(union: Any) -> list[str]:
+    """Return the variants of a union that are set."""
+    return [variant for variant in union.__struct_fields__ if getattr(union, variant) is not None]
 
 
-def report_arms(walk: Walk, place: Place | None, union: Any) -> None:
-    found = " and ".join(arms_of(union)) or "none"
-    walk.report(place, "arm", f"exactly one arm of {type(union).__name__} must be set; set here: {found}")
+def report_variants(walk: Walk, place: Place | None, union: Any) -> None:
+    found = " and ".join(variants_of(union)) or "none"
+    walk.report(
+        place, "variant", f"exactly one variant of {type(union).__name__} must be set; set here: {found}"
+    )
 
 
 _MOST = 2**63 - 1
@@ -293,12 +295,12 @@ def _check_expression(walk: Walk, place: Place | None, expression: SymExpr) -> N
         if walk.texts[check_expression, text] is None:
             walk.good_expressions.add(text)
     if hint is not None and (hint.as_int, hint.as_bool, hint.as_float).count(None) != 2:
-        report_arms(walk, (place, ".hint"), hint)
+        report_variants(walk, (place, ".hint"), hint)
 
 
 def check_symbol(walk: Walk, place: Place, value: SymInt | SymFloat | SymBool) -> None:
     if astuple(value).count(None) != 1:
-        report_arms(walk, place, value)
+        report_variants(walk, place, value)
     if value.as_expr is not None:
         _check_expression(walk, (place, ".as_expr"), value.as_expr)
 

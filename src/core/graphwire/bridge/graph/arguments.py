@@ -1,4 +1,4 @@
-"""Converts arguments of nodes between FX values and the arms of the schema's `Argument`."""
+"""Converts arguments of nodes between FX values and the variants of the schema's `Argument`."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _NONE = schema.Argument(as_none=True)
 def encode_argument(context: EncodeContext, nodes: Nodes, value: Any) -> schema.Argument:
     """Encode an argument of a node.
 
-    torch's own arms come first, so that torch can read every document that needs no others.
+    torch's own variants come first, so that torch can read every document that needs no others.
 
     Args:
         nodes: the values in scope.
 
     Raises:
-        EncodeError: no arm can represent the value.
+        EncodeError: no variant can represent the value.
     """
     encoder = _ENCODERS.get(type(value))
     if encoder is not None:
@@ -76,19 +76,19 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
         return schema.Argument(as_tensors=[])
     if any(
         map(_is_nested, values)
-    ):  # torch's arms have no such values; checking twice on each level would take exponential time
+    ):  # torch's variants have no such values; checking twice on each level would take exponential time
         return _exact_sequence(context, nodes, "list", values)
     items = [encode_argument(context, nodes, value) for value in values]
-    arms = {schema.arm_of(item) for item in items}
+    variants = {schema.variant_of(item) for item in items}
     for allowed, combine in _COMBINATIONS:
-        if arms <= allowed:
+        if variants <= allowed:
             return combine(items)
-    if arms == {"as_ints"} and all(isinstance(value, tuple) for value in values):
+    if variants == {"as_ints"} and all(isinstance(value, tuple) for value in values):
         return schema.Argument(as_int_lists=[item.as_ints or [] for item in items])
     if all(isinstance(value, list) for value in values):
-        if arms == {"as_floats"}:
+        if variants == {"as_floats"}:
             return schema.Argument(as_float_lists=[item.as_floats or [] for item in items])
-        if arms == {"as_tensors"}:
+        if variants == {"as_tensors"}:
             return schema.Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
     return _exact_sequence(context, nodes, "list", values)
 
@@ -193,20 +193,20 @@ Decoder = Callable[["Scope", Any], Any]
 
 
 class _Literal(NamedTuple):
-    """An arm that holds a literal of one Python type."""
+    """A variant that holds a literal of one Python type."""
 
-    arm: str
+    variant: str
     encode: Callable[[Any], Any]
     decode: Decoder
 
     def encoder(self) -> Encoder:
         """Return the encoder for arguments of the type."""
-        arm, encode, feature = self.arm, self.encode, schema.ARMS[self.arm].feature
+        variant, encode, feature = self.variant, self.encode, schema.VARIANTS[self.variant].feature
 
         def encode_literal(context: EncodeContext, _nodes: Nodes, value: Any) -> schema.Argument:
             if feature:
                 context.features.add(feature)
-            return schema.Argument(**{arm: encode(value)})
+            return schema.Argument(**{variant: encode(value)})
 
         return encode_literal
 
@@ -229,7 +229,7 @@ _LITERALS: dict[type, _Literal] = {
         lambda _, a: MEMORY_FORMATS[a],
     ),
 }
-"""Types whose values are literals, with their arms. The most frequent types are in the tables below."""
+"""Types whose values are literals, with their variants. The most frequent types are in the tables below."""
 
 _ENCODERS: dict[type, Encoder] = {
     torch.fx.Node: _encode_node,
@@ -295,7 +295,7 @@ _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[schema.Argument]], sch
     (frozenset({"as_sym_bool", "as_bool"}), _combined_numbers("bool", schema.SymBoolArgument)),
     (frozenset({"as_tensor", "as_none"}), _combined_optionals),
 )
-"""The list arms for elements of several Python types: the set of allowed arms, and the function that combines them."""
+"""The list variants for elements of several Python types: the set of allowed variants, and the function that combines them."""
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -338,11 +338,11 @@ def decode_argument(scope: Scope, argument: schema.Argument) -> Any:
     Raises:
         DecodeError: it refers to a value that is missing.
     """
-    for arm, decoder in _DECODERS:
-        content = getattr(argument, arm)
+    for variant, decoder in _DECODERS:
+        content = getattr(argument, variant)
         if content is not None:
             return decoder(scope, content)
-    raise DecodeError("an argument has no arm that this version supports")
+    raise DecodeError("an argument has no variant that this version supports")
 
 
 def _value(scope: Scope, name: str) -> Any:
@@ -403,7 +403,7 @@ def _tensors(scope: Scope, arguments: list[schema.TensorArgument]) -> list[Any]:
     return [_value(scope, argument.name) for argument in arguments]
 
 
-_OF_ARMS: dict[str, Decoder] = {
+_OF_VARIANTS: dict[str, Decoder] = {
     **dict.fromkeys(("as_int", "as_bool", "as_string"), lambda _, a: a),
     **dict.fromkeys(("as_ints", "as_bools", "as_strings"), lambda _, a: list(a)),
     **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _decode_sym),
@@ -432,7 +432,7 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_constant": lambda scope, a: scope.constant(a),
     "as_treespec": lambda scope, a: scope.treespec(a),
     "as_results": _results,
-    **{literal.arm: literal.decode for literal in _LITERALS.values()},
+    **{literal.variant: literal.decode for literal in _LITERALS.values()},
 }
-"""The decoder of each arm."""
-_DECODERS = tuple((arm, _OF_ARMS[arm]) for arm in schema.FREQUENT_FIRST)
+"""The decoder of each variant."""
+_DECODERS = tuple((variant, _OF_VARIANTS[variant]) for variant in schema.FREQUENT_FIRST)

@@ -33,8 +33,8 @@ from graphwire.bridge.graph.propagation import propagated_values
 from graphwire.bridge.graph.results import decode_results, encode_results
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.graph.values import (
-    CONTAINER_ARMS,
-    LITERAL_ARMS,
+    CONTAINER_VARIANTS,
+    LITERAL_VARIANTS,
     NOTHING,
     DecodeScope,
     EncodeScope,
@@ -405,10 +405,10 @@ def _decode_placeholder(
     if (tensor := argument.as_tensor) is not None:
         name, value = tensor.name, decode_tensor(scope, tensor, input_value=True)
     else:
-        arm = schema.arm_of(argument)
-        if arm in CONTAINER_ARMS:
-            raise DecodeError(f"an input of a graph cannot be {arm}")
-        if arm in LITERAL_ARMS:
+        variant = schema.variant_of(argument)
+        if variant in CONTAINER_VARIANTS:
+            raise DecodeError(f"an input of a graph cannot be {variant}")
+        if variant in LITERAL_VARIANTS:
             name = (names[index] if index < len(names) else None) or f"arg{index}"
         else:
             name = referenced_name(argument)
@@ -446,7 +446,10 @@ def _decode_call(scope: _GraphScope, record: schema.Node) -> None:
 
 def _value_name(record: schema.Node) -> str | None:
     """Return the name of the only value of a node in an older document; None lets FX choose a name."""
-    if len(record.outputs) != 1 or schema.arm_of(record.outputs[0]) in CONTAINER_ARMS | LITERAL_ARMS:
+    if (
+        len(record.outputs) != 1
+        or schema.variant_of(record.outputs[0]) in CONTAINER_VARIANTS | LITERAL_VARIANTS
+    ):
         return None
     return referenced_name(record.outputs[0]) if record.is_hop_single_tensor_return is not False else None
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from graphwire.bridge.graph.values import (
-    CONTAINER_ARMS,
-    LITERAL_ARMS,
+    CONTAINER_VARIANTS,
+    LITERAL_VARIANTS,
     DecodeScope,
     element_arguments,
     referenced_name,
@@ -28,7 +28,7 @@ from graphwire.bridge.torch_compat.fake_tensors import (
 from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import preserved_process_state, schema_of, symbolic_parts
 from graphwire.errors import DecodeError, GraphwireError
-from graphwire.schema import Argument, Node, SequenceValue, arm_of
+from graphwire.schema import Argument, Node, SequenceValue, variant_of
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "as_tensor": (torch.Tensor,),
@@ -83,7 +83,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
     if (
         single is not None
         and record.is_hop_single_tensor_return is False
-        and arm_of(single) not in CONTAINER_ARMS
+        and variant_of(single) not in CONTAINER_VARIANTS
     ):
         single = None
     whole = single or Argument(as_sequence=SequenceValue("tuple", record.outputs))
@@ -215,8 +215,8 @@ _MOST_ELEMENTS = 10_000
 
 def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the values of an output, by name."""
-    arm = arm_of(argument)
-    if arm in CONTAINER_ARMS:
+    variant = variant_of(argument)
+    if variant in CONTAINER_VARIANTS:
         elements = element_arguments(argument)
         if not isinstance(value, (tuple, list, dict)) or len(value) != len(elements):
             raise DecodeError(f"{record.target} does not return {len(elements)} results here")
@@ -224,9 +224,11 @@ def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, 
             if isinstance(value, dict) and key not in value:
                 raise DecodeError(f"{record.target} does not return the result {key!r:.80} here")
             yield from _named(record, element, value[key])
-    elif arm not in LITERAL_ARMS:
-        if not isinstance(value, _KINDS.get(arm, ())):
-            raise DecodeError(f"{record.target} returns a {type(value).__name__}, where the record has {arm}")
+    elif variant not in LITERAL_VARIANTS:
+        if not isinstance(value, _KINDS.get(variant, ())):
+            raise DecodeError(
+                f"{record.target} returns a {type(value).__name__}, where the record has {variant}"
+            )
         yield referenced_name(argument), value
 
 

@@ -17,8 +17,8 @@ import torch
 from graphwire.bridge.context import EncodeContext, Operator
 from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.graph.values import (
-    CONTAINER_ARMS,
-    LITERAL_ARMS,
+    CONTAINER_VARIANTS,
+    LITERAL_VARIANTS,
     NOTHING,
     DecodeScope,
     EncodeScope,
@@ -37,7 +37,7 @@ from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
 from graphwire.bridge.torch_compat.names import FakeTensor, is_traceable_wrapper_subclass
 from graphwire.bridge.torch_compat.private import parameter_or_buffer, symbolic_parts
 from graphwire.errors import GraphwireWarning
-from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, arm_of
+from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, variant_of
 from graphwire.wire.plain_trees import check_expanded_size
 
 # ----------------------------------------------------------------------------------------------------- encode
@@ -68,7 +68,7 @@ def encode_results(
         if argument.as_tensor is None:
             _note_other_results(scope.context, called)
         if (
-            arm_of(argument) in LITERAL_ARMS and node.users
+            variant_of(argument) in LITERAL_VARIANTS and node.users
         ):  # users refer to the node's result, not to the literal
             scope.context.features.add("results")
             argument = Argument(as_results=node.name)
@@ -142,7 +142,7 @@ def _encode_elements(
         else:
             argument = encode_value(scope, name, value)
             scope.nodes.update(dict.fromkeys(reading, argument))
-        if first is not None and (inner is not None or arm_of(argument) in LITERAL_ARMS):
+        if first is not None and (inner is not None or variant_of(argument) in LITERAL_VARIANTS):
             own.name = name
             scope.record.value_metadata[place] = own
         elif first is not None and (name == unused or own != metadata):
@@ -262,9 +262,9 @@ def decode_results(
     if single is not None and (tensor := single.as_tensor) is not None:
         scope.add(tensor.name, node, decode_tensor(scope, tensor), metadata)
         return
-    if single is not None and arm_of(single) not in CONTAINER_ARMS:
+    if single is not None and variant_of(single) not in CONTAINER_VARIANTS:
         value = decode_value(scope, single)
-        if arm_of(single) in LITERAL_ARMS:
+        if variant_of(single) in LITERAL_VARIANTS:
             scope.complete(node, record.name, value, metadata)
             scope.results[node.name] = node
         else:
@@ -295,12 +295,12 @@ def _read_elements(
     metadata: dict[str, Any],
 ) -> None:
     for index, ((key, element), value) in enumerate(zip(elements, values, strict=True)):
-        arm, unused = arm_of(element), f"{stem}_{index}"
+        variant, unused = variant_of(element), f"{stem}_{index}"
         if (tensor := element.as_tensor) is not None and tensor.name != unused:
             _read_element(scope, node, key, tensor.name, value, metadata)
-        elif arm in CONTAINER_ARMS:
+        elif variant in CONTAINER_VARIANTS:
             _read_container(scope, node, key, element, value, unused, f"{path}[{index}]", metadata)
-        elif arm in LITERAL_ARMS:
+        elif variant in LITERAL_VARIANTS:
             noted = scope.noted(f"{path}[{index}]")
             if noted is not None and noted.name is not None:
                 reader = scope.call(operator.getitem, (node, key), {}, noted.name)
@@ -365,16 +365,16 @@ def _read_container(
 def _names_in(element: Argument) -> Iterator[str]:
     """Yield the names of the values in a container."""
     for _, item in element_arguments(element):
-        if arm_of(item) in CONTAINER_ARMS:
+        if variant_of(item) in CONTAINER_VARIANTS:
             yield from _names_in(item)
-        elif arm_of(item) not in LITERAL_ARMS:
+        elif variant_of(item) not in LITERAL_VARIANTS:
             yield referenced_name(item)
 
 
 def _is_read(element: Argument, unused: str) -> bool:
     """Return whether a value in a container has the name of a reader."""
-    arm = arm_of(element)
-    if arm in CONTAINER_ARMS:
+    variant = variant_of(element)
+    if variant in CONTAINER_VARIANTS:
         inner = element_arguments(element)
         return any(_is_read(item, f"{unused}_{index}") for index, (_, item) in enumerate(inner))
-    return arm not in LITERAL_ARMS and referenced_name(element) != unused
+    return variant not in LITERAL_VARIANTS and referenced_name(element) != unused

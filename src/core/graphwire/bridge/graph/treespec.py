@@ -386,7 +386,7 @@ def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
     )
     remedies = [remedy]
     failures = registry.container_types.all.failures
-    remedies += [f"The serializer {name} is left out: {failures[name]}" for name in names if name in failures]
+    remedies += [f"The serializer {name} is dropped: {failures[name]}" for name in names if name in failures]
     faults = [registry.fault_of("treespec_serializer", name) for name in names]
     remedies += [remedy_for_unavailable_name(fault) for fault in faults if fault is not None]
     if not any(faults):

@@ -36,25 +36,25 @@ from graphwire.schema import ElementCopy
 NOTHING = schema.ValueMetadata()
 """The metadata of a value without any metadata."""
 
-LITERAL_ARMS = frozenset(schema.ConstantValue.__struct_fields__)
-"""The arms of values that are known when the program is written, and so need no name."""
+LITERAL_VARIANTS = frozenset(schema.ConstantValue.__struct_fields__)
+"""The variants of values that are known when the program is written, and so need no name."""
 
-_LIST_ARMS: dict[str, Callable[[Any], schema.Argument]] = {
+_LIST_VARIANTS: dict[str, Callable[[Any], schema.Argument]] = {
     "as_tensors": lambda each: schema.Argument(as_tensor=each),
     "as_sym_ints": lambda each: schema.Argument(as_sym_int=each),
     "as_sym_floats": lambda each: schema.Argument(as_sym_float=each),
 }
-"""The arms that list values of one kind, with a function that makes an argument from an element."""
+"""The variants that list values of one kind, with a function that makes an argument from an element."""
 
-CONTAINER_ARMS = frozenset({*_LIST_ARMS, "as_sequence", "as_string_to_argument", "as_mapping"})
-"""The arms of values that contain values."""
+CONTAINER_VARIANTS = frozenset({*_LIST_VARIANTS, "as_sequence", "as_string_to_argument", "as_mapping"})
+"""The variants of values that contain values."""
 
 _NUMBERS: dict[str, tuple[Any, Any]] = {
     "as_sym_bool": ((bool, torch.SymBool), schema.SymBoolArgument),
     "as_sym_int": ((int, torch.SymInt), schema.SymIntArgument),
     "as_sym_float": ((float, torch.SymFloat), schema.SymFloatArgument),
 }
-"""The arms of numbers: the Python types, and the record that refers to one. A bool is an int too, so it comes first."""
+"""The variants of numbers: the Python types, and the record that refers to one. A bool is an int too, so it comes first."""
 
 
 # ----------------------------------------------------------------------------------------------------- encode
@@ -107,10 +107,10 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
         if composed and (composition := encode_composition(context, value)) is not None:
             record.compositions[name] = composition
         return schema.Argument(as_tensor=schema.TensorArgument(name))
-    for arm, (kinds, reference) in _NUMBERS.items():
+    for variant, (kinds, reference) in _NUMBERS.items():
         if isinstance(value, kinds):
-            _define(_table(record, arm), name, encode_number(context, value))
-            return schema.Argument(**{arm: reference(as_name=name)})
+            _define(_table(record, variant), name, encode_number(context, value))
+            return schema.Argument(**{variant: reference(as_name=name)})
     if (class_name := _class_of_object(value)) is not None:
         described = value.name if isinstance(value, TorchCustomObject) else name
         if described is name and is_owned_by_codec(context, value):
@@ -122,9 +122,9 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
     raise EncodeError(f"a graph cannot contain a value of type {torch_compat_class_name(type(value))}")
 
 
-def _table(record: schema.Graph, arm: str) -> dict[str, Any]:
-    """Return the table of a graph that describes the values of an arm."""
-    table: dict[str, Any] = getattr(record, schema.VALUE_TABLES[arm.removeprefix("as_")])
+def _table(record: schema.Graph, variant: str) -> dict[str, Any]:
+    """Return the table of a graph that describes the values of a variant."""
+    table: dict[str, Any] = getattr(record, schema.VALUE_TABLES[variant.removeprefix("as_")])
     return table
 
 
@@ -315,22 +315,22 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
     container of these.
 
     Raises:
-        DecodeError: the record has no metadata for it, or the arm cannot define a value.
+        DecodeError: the record has no metadata for it, or the variant cannot define a value.
     """
     if argument.as_tensor is not None:
         return decode_tensor(scope, argument.as_tensor, input_value=input_value)
-    arm = schema.arm_of(argument)
-    if arm in LITERAL_ARMS:
+    variant = schema.variant_of(argument)
+    if variant in LITERAL_VARIANTS:
         return literal_of(argument)
-    if arm in CONTAINER_ARMS:
+    if variant in CONTAINER_VARIANTS:
         values = [
             decode_value(scope, element, input_value=input_value)
             for _, element in element_arguments(argument)
         ]
         return decode_container(argument, values)
-    decoder = _VALUES.get(arm)
+    decoder = _VALUES.get(variant)
     if decoder is None:
-        raise DecodeError(f"a value of a graph cannot be {arm}")
+        raise DecodeError(f"a value of a graph cannot be {variant}")
     if not scope.context.describes:
         return None
     try:
@@ -365,7 +365,7 @@ def _propagated(scope: DecodeScope, name: str) -> Any:
 
 
 def literal_of(record: schema.Argument | schema.ConstantValue) -> Any:
-    """Return the value of a record whose arm is a literal."""
+    """Return the value of a record whose variant is a literal."""
     if record.as_float is not None:
         return schema.decode_float(record.as_float)
     return next((v for v in (record.as_int, record.as_bool, record.as_string) if v is not None), None)
@@ -374,11 +374,11 @@ def literal_of(record: schema.Argument | schema.ConstantValue) -> Any:
 def _number(
     context: DecodeContext, record: schema.Graph, argument: schema.Argument, _input_value: bool
 ) -> Any:
-    arm = schema.arm_of(argument)
-    reference = getattr(argument, arm)
+    variant = schema.variant_of(argument)
+    reference = getattr(argument, variant)
     if reference.as_name is None:
         return getattr(reference, reference.__struct_fields__[1])
-    return decode_number(context, _table(record, arm)[reference.as_name])
+    return decode_number(context, _table(record, variant)[reference.as_name])
 
 
 def _custom_object(context: DecodeContext, record: schema.CustomObjArgument) -> Any:
@@ -391,16 +391,16 @@ _VALUES: dict[str, Any] = {
     **dict.fromkeys(_NUMBERS, _number),
     "as_custom_obj": lambda c, r, a, _: _custom_object(c, r.custom_obj_values[a.as_custom_obj.name]),
 }
-"""The decoder for each other arm that may define a value."""
+"""The decoder for each other variant that may define a value."""
 
 
 def element_arguments(argument: schema.Argument) -> list[tuple[Any, schema.Argument]]:
     """Return the elements of a container argument, each with its index or key for `getitem`."""
     if argument.as_sequence is not None:  # the form of a node's results
         return list(enumerate(argument.as_sequence.items))
-    arm = schema.arm_of(argument)
-    if (element := _LIST_ARMS.get(arm)) is not None:
-        return [(index, element(each)) for index, each in enumerate(getattr(argument, arm))]
+    variant = schema.variant_of(argument)
+    if (element := _LIST_VARIANTS.get(variant)) is not None:
+        return [(index, element(each)) for index, each in enumerate(getattr(argument, variant))]
     if argument.as_string_to_argument is not None:
         return list(argument.as_string_to_argument.items())
     return [(literal_of(entry.key), entry.value) for entry in argument.as_mapping or ()]

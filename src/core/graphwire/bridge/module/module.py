@@ -48,14 +48,14 @@ def decode_module(
     graph_only: bool = False,
     given: Mapping[str, torch.Tensor] | None = None,
     origin: OpaqueOrigin | None = None,
-    left_out: list[Omission] | None = None,
+    dropped: list[Omission] | None = None,
     propagates: frozenset[str] = frozenset(),
     check_guards: bool = True,
 ) -> ProgramModule:
     """Build a module that runs from a validated record and its payloads.
 
     Args:
-        device, graph_only, given, origin, left_out, propagates: as in `decode_program`.
+        device, graph_only, given, origin, dropped, propagates: as in `decode_program`.
         check_guards: whether a call checks the guards of the program. Otherwise it checks shapes and literals.
 
     Raises:
@@ -98,9 +98,9 @@ def decode_module(
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
-    tell_omitted(context, left_out)
+    tell_omitted(context, dropped)
     if unchecked:
-        leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), left_out)
+        leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), dropped)
     return module
 
 

@@ -88,12 +88,12 @@ def _text(context: EncodeContext, expression: sympy.Basic) -> str:
 
 def decode_number(context: DecodeContext, record: schema.SymInt | schema.SymFloat | schema.SymBool) -> Any:
     """Decode an integer, float or boolean into the program's shape environment."""
-    kind, arm = _NUMBERS[type(record)]
+    kind, variant = _NUMBERS[type(record)]
     if record.as_expr is None:
-        literal = getattr(record, arm)
+        literal = getattr(record, variant)
         return schema.decode_float(literal) if kind is float else literal
     text = record.as_expr.expr_str
-    hint = None if kind is bool else getattr(record.as_expr.hint, arm, None)
+    hint = None if kind is bool else getattr(record.as_expr.hint, variant, None)
     if kind is float and hint is not None:
         hint = schema.decode_float(hint)
     value = context.values.get((text, hint, kind))
@@ -117,7 +117,7 @@ _NUMBERS: dict[type, tuple[type, str]] = {
     schema.SymFloat: (float, "as_float"),
     schema.SymBool: (bool, "as_bool"),
 }
-"""The Python type of each record of numbers, and the arm of its literals and hints."""
+"""The Python type of each record of numbers, and the variant of its literals and hints."""
 
 
 def is_cheap_to_compute(context: DecodeContext, values: Iterable[Any]) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from graphwire.errors import SchemaError
 from graphwire.evolve.step import Step
 from graphwire.evolve.steps.schema_1 import tuple_of
-from graphwire.evolve.trees import ROOT, Record, Refuse, Where, arm_of, name_of
+from graphwire.evolve.trees import ROOT, Record, Refuse, Where, name_of, variant_of
 from graphwire.schema import DRAFT, Version
 from graphwire.schema.texts.treespec import LEAF, format_treespec
 
@@ -30,16 +30,19 @@ from graphwire.schema.texts.treespec import LEAF, format_treespec
 
 
 _SAME = "as_bool as_bools as_int as_ints as_float as_floats as_scalar_type as_memory_format".split()
-"""The arms with the same name and content. Element types and memory formats have the same numbers."""
+"""The variants with the same name and content. Element types and memory formats have the same numbers."""
 
 _NEWER = {
-    **{arm: arm for arm in (*_SAME, "as_none", "as_tensor", "as_tensors", "as_layout", "as_device")},
+    **{
+        variant: variant
+        for variant in (*_SAME, "as_none", "as_tensor", "as_tensors", "as_layout", "as_device")
+    },
     "as_str": "as_string",
     "as_symint": "as_sym_int",
     "as_symints": "as_sym_ints",
     "as_gm": "as_graph",
 }
-"""The arms of the draft, and those of schema 1 with the same meaning."""
+"""The variants of the draft, and those of schema 1 with the same meaning."""
 _OLDER = {new: old for old, new in _NEWER.items()}
 
 _LAYOUTS = {1: 7, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5, 7: 6}
@@ -51,7 +54,7 @@ NO_INDEX = -1
 
 Names: TypeAlias = dict[str, str]
 Conversions: TypeAlias = dict[str, Callable[[Any], Any]]
-"""The conversion of each arm's content; arms that are not listed keep it."""
+"""The conversion of each variant's content; variants that are not listed keep it."""
 
 
 def value_name(qualified: str) -> str:
@@ -67,20 +70,20 @@ def argument_up(argument: Record, conversions: Conversions) -> Record:
 
 def argument_down(argument: Record, conversions: Conversions, where: Where, refuse: Refuse) -> Record:
     """Convert an argument of schema 1 to the draft."""
-    arm = arm_of(argument)
-    if arm not in _OLDER:
-        refuse(where, f"an argument of the kind {arm}")
+    variant = variant_of(argument)
+    if variant not in _OLDER:
+        refuse(where, f"an argument of the kind {variant}")
         return argument
-    if arm == "as_layout" and argument[arm] not in _LAYOUTS_DOWN:
-        refuse(where, f"the tensor layout with the number {argument[arm]}")
+    if variant == "as_layout" and argument[variant] not in _LAYOUTS_DOWN:
+        refuse(where, f"the tensor layout with the number {argument[variant]}")
         return argument
     return _converted(argument, _OLDER, conversions)
 
 
-def _converted(argument: Record, arms: dict[str, str], conversions: Conversions) -> Record:
-    arm = arm_of(argument)
-    value = argument[arm]
-    return {arms[arm]: conversions[arm](value) if arm in conversions else value}
+def _converted(argument: Record, variants: dict[str, str], conversions: Conversions) -> Record:
+    variant = variant_of(argument)
+    value = argument[variant]
+    return {variants[variant]: conversions[variant](value) if variant in conversions else value}
 
 
 def conversions_up(names: Names, literals: dict[str, int], module: Callable[[Record], Record]) -> Conversions:
@@ -125,20 +128,22 @@ def conversions_down(names: Names, literals: dict[int, str]) -> Conversions:
 
 def result_up(result: Record) -> Record:
     """Convert a result of a node of the draft to schema 1."""
-    arm = arm_of(result)
+    variant = variant_of(result)
     return (
-        {"as_tensor": result[arm]} if arm == "as_tensor" else {"as_sym_int": {"as_name": result[arm]["name"]}}
+        {"as_tensor": result[variant]}
+        if variant == "as_tensor"
+        else {"as_sym_int": {"as_name": result[variant]["name"]}}
     )
 
 
 def result_down(result: Record, where: Where, refuse: Refuse) -> Record:
     """Convert a result of a node of schema 1 to the draft."""
-    arm = arm_of(result)
-    if arm == "as_tensor":
-        return {"as_tensor": result[arm]}
-    if arm == "as_sym_int" and result[arm].get("as_name") is not None:
-        return {"as_symint": {"name": result[arm]["as_name"]}}
-    refuse(where, f"a result of the kind {arm}")
+    variant = variant_of(result)
+    if variant == "as_tensor":
+        return {"as_tensor": result[variant]}
+    if variant == "as_sym_int" and result[variant].get("as_name") is not None:
+        return {"as_symint": {"name": result[variant]["as_name"]}}
+    refuse(where, f"a result of the kind {variant}")
     return result
 
 

@@ -17,19 +17,19 @@ from graphwire.evolve.trees import (
     Record,
     Refuse,
     Where,
-    arm_of,
     name_of,
     rewrite,
+    variant_of,
     with_module,
     without,
 )
 from graphwire.schema import (
-    ARGUMENT_ARMS,
+    ARGUMENT_VARIANTS,
     Argument,
     InputSpec,
     OutputSpec,
     TensorArgument,
-    by_arm,
+    by_variant,
     value_name,
 )
 from graphwire.schema.texts.metadata import EXACT_STACK, split_modules
@@ -109,27 +109,27 @@ def signature_down(signature: Record, refuse: Refuse) -> Record:
         users = maps[f"user_{side}s"]
         for index, spec in enumerate(signature[f"{side}_specs"]):
             where = _PLACE.at(f".{side}_specs[{index}]")
-            arm = arm_of(spec)
-            argument: Any = spec[arm].get("arg") if arm else None
-            if arm == "buffer_mutation":
+            variant = variant_of(spec)
+            argument: Any = spec[variant].get("arg") if variant else None
+            if variant == "buffer_mutation":
                 changes_late = changes_late or bool(users)
-                if "." in spec[arm]["buffer_name"]:
+                if "." in spec[variant]["buffer_name"]:
                     refuse(where, "a changed buffer of a submodule, which 2.1 loses")
                 if argument["name"] in maps["buffers_to_mutate"]:
                     refuse(where, "one value as the new content of two buffers")
-            if arm in _MAPS:
-                table, target = _MAPS[arm]
-                tables[table][argument["name"]] = spec[arm][target]
-            elif arm == f"user_{side}":
+            if variant in _MAPS:
+                table, target = _MAPS[variant]
+                tables[table][argument["name"]] = spec[variant][target]
+            elif variant == f"user_{side}":
                 name = name_of(argument)
                 if name is None:
                     refuse(where, f"an {side} that is a literal")
                 users.append(name or "")
-            elif arm == "loss_output":
+            elif variant == "loss_output":
                 backward["loss_output"] = argument["name"]
                 users.append(argument["name"])
             else:
-                refuse(where, f"an {side} of the kind {arm}")
+                refuse(where, f"an {side} of the kind {variant}")
     if any(backward.values()):
         maps["backward_signature"] = backward
         refuse(_PLACE, "gradients as outputs, which 2.1 writes but cannot read")
@@ -139,10 +139,10 @@ def signature_down(signature: Record, refuse: Refuse) -> Record:
 
 
 # ------------------------------------------------------------------------ writes records as torch 2.1 and 2.2 need them
-# with every arm of a union and every option, null where it is not set.
+# with every variant of a union and every option, null where it is not set.
 
 
-_ARGUMENT = ARGUMENT_ARMS[: ARGUMENT_ARMS.index("as_operator")]
+_ARGUMENT = ARGUMENT_VARIANTS[: ARGUMENT_VARIANTS.index("as_operator")]
 _INPUT_SPEC = ("user_input", "parameter", "buffer", "tensor_constant")
 _OUTPUT_SPEC = "user_output loss_output buffer_mutation gradient_to_parameter gradient_to_user_input".split()
 
@@ -156,8 +156,8 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def with_all_arms(tree: Record) -> Record:
-    """Write every arm and option of a program of schema 1 or 2."""
+def with_all_variants(tree: Record) -> Record:
+    """Write every variant and option of a program of schema 1 or 2."""
     tree = rewrite(
         tree,
         Edits(
@@ -187,7 +187,7 @@ def _each(fill: Fill) -> Fill:
 
 Fill: TypeAlias = Callable[[Any], Any]
 
-_INNER: dict[str, Fill] = by_arm(
+_INNER: dict[str, Fill] = by_variant(
     {
         "as_sym_int": _filler(schema.SymIntArgument),
         "as_sym_bool": _filler(schema.SymBoolArgument),
@@ -196,13 +196,13 @@ _INNER: dict[str, Fill] = by_arm(
     },
     _each,
 )
-"""The arms of an argument that hold a record with options, or a list of such records, and the function that adds their nulls."""
+"""The variants of an argument that hold one or several records with options, and the function that adds their nulls."""
 
 
 def _argument(argument: Record, where: Where) -> Record:
-    arm = arm_of(argument)
-    if arm in _INNER:
-        argument = {arm: _INNER[arm](argument[arm])}
+    variant = variant_of(argument)
+    if variant in _INNER:
+        argument = {variant: _INNER[variant](argument[variant])}
     return _filled(argument, _ARGUMENT)
 
 
@@ -281,7 +281,7 @@ def lift_constants(graph: Record, signature: Record) -> tuple[Record, Record]:
         return graph, signature
     metas = {name: _meta_of_copy(graph, name) for name in constants}
     specs = signature["input_specs"]
-    start = next((index for index, spec in enumerate(specs) if arm_of(spec) == "user_input"), len(specs))
+    start = next((index for index, spec in enumerate(specs) if variant_of(spec) == "user_input"), len(specs))
     added = [{"tensor_constant": {"arg": {"name": name}, "tensor_constant_name": name}} for name in constants]
     inputs = [{"as_tensor": {"name": name}} for name in constants]
     graph["inputs"] = [*graph["inputs"][:start], *inputs, *graph["inputs"][start:]]

@@ -1,11 +1,11 @@
 """Converts graphwire's extensions of the schema to torch's own terms; every step down begins with this.
 
-Each field, arm and extension of graphwire's own (`vocabulary`) gets one of these treatments:
+Each field, variant and extension of graphwire's own (`vocabulary`) gets one of these treatments:
 
     converted   stack traces as the text of each node's metadata, in torch's layout; provenance as JSON text there, as torch
                 2.12 writes it (both without what exceeds the bounds of `schema.trees`); a sequence in the list
-                arm for elements of its kind, where there is one; a tensor or None as one of them
-    left out    what is only informative and torch does not store: tuples, names of literals, metadata of values, producer …
+                variant for elements of its kind, where there is one; a tensor or None as one of them
+    dropped     what is only informative and torch does not store: tuples, names of literals, metadata of values, producer …
     refused     obstacles: torch's schema cannot express them. The same holds for what the vocabulary does not list
 
 Contexts of dataclasses in the form of torch 2.1 and 2.2 become the text that every release since reads. Texts in metadata
@@ -31,13 +31,13 @@ from graphwire.evolve.trees import (
     Record,
     Report,
     Where,
-    arm_of,
     refusing,
     rewrite,
     treespecs,
+    variant_of,
 )
 from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, fields_of_torch
-from graphwire.schema import ARMS
+from graphwire.schema import VARIANTS
 from graphwire.schema.texts.treespec import (
     TreeSpec,
     format_treespec,
@@ -87,21 +87,21 @@ class _Resolved:
 
     def spec(self, spec: Record, where: Where) -> Record:
         """Return a spec of an input or output without fields of graphwire's own."""
-        arm = arm_of(spec)
-        return {arm: self.plain(_SPECS[arm], spec[arm], where)} if arm in _SPECS else spec
+        variant = variant_of(spec)
+        return {variant: self.plain(_SPECS[variant], spec[variant], where)} if variant in _SPECS else spec
 
     def argument(self, argument: Record, where: Where) -> Record:
-        """Return an argument in an arm of torch's. Where there is none, report it and return it unchanged."""
-        arm = arm_of(argument)
-        row = ARMS.get(arm)
+        """Return an argument in a variant of torch's. Where there is none, report it and return it unchanged."""
+        variant = variant_of(argument)
+        row = VARIANTS.get(variant)
         if row is None:
-            self._refuse(where, f"an argument with {arm or 'no arm'}")
-        elif arm == "as_graph":
-            return {arm: self.plain(schema.GraphArgument, argument[arm], where)}
+            self._refuse(where, f"an argument with {variant or 'no variant'}")
+        elif variant == "as_graph":
+            return {variant: self.plain(schema.GraphArgument, argument[variant], where)}
         elif row.resolved:
             return without_optional(argument, where)
         elif row.feature:
-            listed = _listed(argument[arm]["items"]) if arm == "as_sequence" else None
+            listed = _listed(argument[variant]["items"]) if variant == "as_sequence" else None
             if listed is not None:
                 return listed
             self.refuse(row.feature, where)
@@ -112,11 +112,11 @@ _KNOWN: Final = {kind: fields_of_torch(kind) for kind in FIELDS}
 """Torch's fields of each record."""
 
 
-def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None = None) -> Record:
+def resolve_extensions(tree: Record, report: Report, dropped: list[str] | None = None) -> Record:
     """Convert a document of the current version to one without extensions; report and keep what has no other form.
 
     Args:
-        left_out: receives the reason when stack traces and origins are left out.
+        dropped: receives the reason when stack traces and origins are dropped.
     """
     resolved = _Resolved(report)
     module = tree["graph_module"]
@@ -166,8 +166,8 @@ def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None 
             resolved.refuse(feature, ROOT.at(".requires"))
     module = resolved.plain(schema.GraphModule, tree["graph_module"], ROOT.at(".graph_module"))
     omitted = traces.omitted + provenance.omitted
-    if omitted and left_out is not None:
-        left_out.append(WHY_OMITTED.format(omitted))
+    if omitted and dropped is not None:
+        dropped.append(WHY_OMITTED.format(omitted))
     return {**resolved.plain(schema.Program, tree, ROOT), "graph_module": module}
 
 
@@ -220,21 +220,25 @@ def _source_records(rows: Any) -> tuple[list[Record], Unfolding]:
 # ----------------------------------------------------------------------------------------------------- arguments
 
 _LISTS: dict[frozenset[str], tuple[str, Callable[[str, Any], Any]]] = {
-    **{frozenset({row.items}): (arm, lambda arm, value: value) for arm, row in ARMS.items() if row.items},
-    frozenset({"as_tensor", "as_none"}): ("as_optional_tensors", lambda arm, value: {arm: value}),
+    **{
+        frozenset({row.items}): (variant, lambda variant, value: value)
+        for variant, row in VARIANTS.items()
+        if row.items
+    },
+    frozenset({"as_tensor", "as_none"}): ("as_optional_tensors", lambda variant, value: {variant: value}),
     frozenset({"as_sym_int", "as_int"}): (
         "as_sym_ints",
-        lambda arm, value: value if arm == "as_sym_int" else {arm: value},
+        lambda variant, value: value if variant == "as_sym_int" else {variant: value},
     ),
 }
-"""For the arms of a sequence's elements: the list arm that represents them, and the conversion of each element."""
+"""For the variants of a sequence's elements: the list variant that represents them, and the conversion of each element."""
 
 
 def _listed(items: list[Record]) -> Record | None:
     """Convert a sequence of these items to one of torch's lists; return None if no list fits."""
     if not items:
         return {"as_tensors": []}
-    kinds = [(arm_of(item), item) for item in items]
+    kinds = [(variant_of(item), item) for item in items]
     found = _LISTS.get(frozenset(kind for kind, _ in kinds))
     if found is None:
         return None

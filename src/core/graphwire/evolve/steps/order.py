@@ -14,7 +14,7 @@ from graphwire.evolve.steps import (
     schema_8_2,
     schema_8_15,
 )
-from graphwire.evolve.trees import Edits, Record, arm_edit, rewrite, without
+from graphwire.evolve.trees import Edits, Record, rewrite, variant_edit, without
 from graphwire.schema import Version
 
 # ----------------------------------------------------------------------------------------- the order of the early steps
@@ -25,14 +25,14 @@ EARLY_STEPS: tuple[Step, ...] = (draft_2022.STEP, schema_1.STEP, schema_2.STEP, 
 
 
 # ------------------------------------------------------------------------------------------- versions that added little
-# argument arms, element types, specs and a field, without changing what was there.
+# argument variants, element types, specs and a field, without changing what was there.
 #
-# 8.8     torch 2.8   the arm `as_optional_tensor`. Downward it becomes the tensor, or None. Loaders before 2.8 cannot read a
+# 8.8     torch 2.8   the variant `as_optional_tensor`. Downward it becomes the tensor, or None. Loaders before 2.8 cannot read a
 #                     symbolic integer as a program's input, nor a literal bool as its output
 # 8.14    torch 2.9   complex literals, mutated parameters, guards, and the element types float8_e4m3fnuz and float8_e5m2fnuz.
 #                     Downward the guards are dropped: they check inputs, and 2.8 makes its own checks from the ranges
-# 8.15    torch 2.10  the arms `as_int_lists` and `as_string_to_argument`
-# 8.20    torch 2.12  the arm `as_float_lists` and the element types float8_e8m0fnu, uint32 and uint64
+# 8.15    torch 2.10  the variants `as_int_lists` and `as_string_to_argument`
+# 8.20    torch 2.12  the variant `as_float_lists` and the element types float8_e8m0fnu, uint32 and uint64
 #
 # 8.17 (torch 2.11) also gave nodes names: `evolve.steps.schema_8_15`. What older versions cannot express is in
 # `evolve.vocabulary`.
@@ -43,8 +43,8 @@ def _content(optional: Record) -> Record:
     return {"as_none": True} if tensor is None else {"as_tensor": tensor}
 
 
-without_optional = arm_edit("as_optional_tensor", _content)
-"""Converts an argument in the arm `as_optional_tensor` to another arm."""
+without_optional = variant_edit("as_optional_tensor", _content)
+"""Converts an argument in the variant `as_optional_tensor` to another variant."""
 
 TO_8_8 = Step(
     Version(8, 7), Version(8, 8), to_older=lambda tree, _: rewrite(tree, Edits(argument=without_optional))

@@ -33,9 +33,9 @@ from graphwire.evolve.steps.early_records import (
     module_stack_up,
     signature_down,
     signature_up,
-    with_all_arms,
+    with_all_variants,
 )
-from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Refuse, Where, arm_edit, rewrite, without
+from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Refuse, Where, rewrite, variant_edit, without
 from graphwire.schema import Version
 from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
 
@@ -85,7 +85,7 @@ def down(tree: Record, refuse: Refuse) -> Record:
     module["module_call_graph"] = entries
     rest = without(tree, "dialect")
     tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
-    return with_all_arms(greatest_integer_from_infinity(tree))
+    return with_all_variants(greatest_integer_from_infinity(tree))
 
 
 def _note_sizes(sizes: set[str], meta: Record, where: Where) -> None:
@@ -185,16 +185,16 @@ def _metadata_edit(old: str, new: str, of_function: _Convert, of_stack: _Convert
 _UP = Edits(
     node=_metadata_edit("source_fn", "source_fn_stack", lambda text: text, module_stack_up),
     graph=_graph_up,
-    sym_int=arm_edit("as_expr", _hint_up),
-    sym_bool=arm_edit("as_expr", _condition_up),
+    sym_int=variant_edit("as_expr", _hint_up),
+    sym_bool=variant_edit("as_expr", _condition_up),
 )
 _DOWN = Edits(
     node=_metadata_edit(
         "source_fn_stack", "source_fn", lambda text: text.rsplit(";", 1)[-1], module_stack_down
     ),
     graph=_graph_down,
-    sym_int=arm_edit("as_expr", _hint_down),
-    sym_bool=arm_edit("as_expr", _condition_down),
+    sym_int=variant_edit("as_expr", _hint_down),
+    sym_bool=variant_edit("as_expr", _condition_down),
 )
 
 STEP = Step(

@@ -1,4 +1,4 @@
-"""Schema 2 (torch 2.2). Signatures are specs, its version is a plain number, and files write every arm of a union.
+"""Schema 2 (torch 2.2). Signatures are specs, its version is a plain number, and files write every variant of a union.
 
 The step to 5.1 (torch 2.3) added unions with one key, operators as arguments, the class of a script object, buffers that are
 not persistent, inputs that are script objects or that the program changes, and symbolic storage offsets. An unbacked symbol
@@ -15,18 +15,18 @@ from functools import partial
 
 from graphwire.evolve.expressions import rename_symbols, sort_symbols_first
 from graphwire.evolve.step import Step
-from graphwire.evolve.steps.early_records import with_all_arms, without_nulls
+from graphwire.evolve.steps.early_records import with_all_variants, without_nulls
 from graphwire.evolve.trees import (
     Edits,
     Record,
     Refuse,
     SureEdit,
     Where,
-    arm_edit,
-    arm_of,
     expression_edit,
     rewrite,
     treespecs,
+    variant_edit,
+    variant_of,
     without,
 )
 from graphwire.schema import Version
@@ -69,7 +69,7 @@ def down(tree: Record, refuse: Refuse) -> Record:
             input_spec=_NOT_PERSISTENT,
         ),
     )
-    return with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")})
+    return with_all_variants({**tree, "range_constraints": _renamed_keys(tree, "u", "i")})
 
 
 def _report_calls(tree: Record, refuse: Refuse) -> None:
@@ -84,16 +84,18 @@ def _report_calls(tree: Record, refuse: Refuse) -> None:
 
 def _check_results(refuse: Refuse, node: Record, where: Where) -> None:
     """Report a higher-order operator with other results than one tensor or one list of tensors, which are all that 2.2 reads."""
-    arms = {arm_of(output) for output in node["outputs"]}
-    plain = arms <= {"as_tensor"} or (arms == {"as_tensors"} and len(node["outputs"]) == 1)
+    variants = {variant_of(output) for output in node["outputs"]}
+    plain = variants <= {"as_tensor"} or (variants == {"as_tensors"} and len(node["outputs"]) == 1)
     if node["target"].startswith("torch.ops.higher_order.") and not plain:
         refuse(where, "a result of a higher-order operator that is not a tensor")
 
 
-_OBJECT_UP = arm_edit("as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}})
-_OBJECT_DOWN = arm_edit("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
-_PERSISTENT = arm_edit("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
-_NOT_PERSISTENT = arm_edit("buffer", lambda buffer: {"buffer": without(buffer, "persistent")})
+_OBJECT_UP = variant_edit(
+    "as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}}
+)
+_OBJECT_DOWN = variant_edit("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
+_PERSISTENT = variant_edit("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
+_NOT_PERSISTENT = variant_edit("buffer", lambda buffer: {"buffer": without(buffer, "persistent")})
 
 
 def _objects(graph: Record) -> Record:

@@ -32,11 +32,11 @@ from graphwire.evolve.trees import (
     Refuse,
     SureEdit,
     Where,
-    arm_edit,
-    arm_of,
     name_of,
     rewrite,
     treespecs,
+    variant_edit,
+    variant_of,
     with_module,
 )
 from graphwire.schema import ConstantValue, Version
@@ -57,7 +57,7 @@ def up(tree: Record) -> Record:
     specs = []
     for index, spec in enumerate(signature["input_specs"]):
         user = spec.get("user_input")
-        if user is not None and arm_of(user["arg"]) in LITERALS:
+        if user is not None and variant_of(user["arg"]) in LITERALS:
             name = next(n for n in (f"arg{i}" for i in itertools.count(index)) if n not in names)
             names.add(name)
             spec = {"constant_input": {"name": name, "value": user["arg"]}}  # noqa: PLW2901
@@ -91,12 +91,14 @@ def _optional(convert: Callable[[Any], Any]) -> SureEdit:
         tensor = item.get("as_tensor")
         return item if tensor is None else {"as_tensor": convert(tensor)}
 
-    return arm_edit("as_optional_tensors", lambda items: {"as_optional_tensors": list(map(of_item, items))})
+    return variant_edit(
+        "as_optional_tensors", lambda items: {"as_optional_tensors": list(map(of_item, items))}
+    )
 
 
 _OPTIONAL_UP = _optional(lambda name: {"name": name})
 _OPTIONAL_DOWN = _optional(lambda tensor: tensor["name"])
-_LITERAL_DOWN = arm_edit("constant_input", lambda constant: {"user_input": {"arg": constant["value"]}})
+_LITERAL_DOWN = variant_edit("constant_input", lambda constant: {"user_input": {"arg": constant["value"]}})
 
 
 def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Edit:

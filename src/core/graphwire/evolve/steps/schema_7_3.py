@@ -31,13 +31,13 @@ from graphwire.evolve.trees import (
     Refuse,
     SureEdit,
     Where,
-    arm_edit,
-    arm_of,
     expression_edit,
     rewrite,
+    variant_edit,
+    variant_of,
     without,
 )
-from graphwire.schema import Version, by_arm, decode_float, encode_float
+from graphwire.schema import Version, by_variant, decode_float, encode_float
 
 
 def up(tree: Record) -> Record:
@@ -50,7 +50,7 @@ def up(tree: Record) -> Record:
     tree = rewrite(
         tree,
         Edits(
-            argument=lambda argument, where: _none_arm(argument, True),
+            argument=lambda argument, where: _none_variant(argument, True),
             input_spec=_constant(_constant_up),
             sym_int=of_symbol,
             sym_bool=of_symbol,
@@ -75,8 +75,8 @@ def down(tree: Record, refuse: Refuse) -> Record:
     tree = rewrite(
         tree,
         Edits(
-            argument=lambda argument, where: _none_arm(argument, []),
-            input_spec=_constant(lambda value: _none_arm(value, [])),
+            argument=lambda argument, where: _none_variant(argument, []),
+            input_spec=_constant(lambda value: _none_variant(value, [])),
             sym_int=of_symbol,
             sym_bool=of_symbol,
             # Values of that table without an entry elsewhere were already reported at the node that makes them.
@@ -87,25 +87,25 @@ def down(tree: Record, refuse: Refuse) -> Record:
     return unbounded_to_infinity(tree)
 
 
-def _none_arm(argument: Record, value: Any) -> Record:
-    arm = arm_of(argument)
-    if arm == "as_none":
+def _none_variant(argument: Record, value: Any) -> Record:
+    variant = variant_of(argument)
+    if variant == "as_none":
         return {"as_none": value}
-    if arm == "as_optional_tensors":
-        items = [{"as_none": value} if arm_of(item) == "as_none" else item for item in argument[arm]]
+    if variant == "as_optional_tensors":
+        items = [{"as_none": value} if variant_of(item) == "as_none" else item for item in argument[variant]]
         return {"as_optional_tensors": items}
     return argument
 
 
 def _constant(convert: Callable[[Record], Record]) -> SureEdit:
     """Return an edit of specs that converts the literal of a constant input."""
-    return arm_edit(
+    return variant_edit(
         "constant_input", lambda spec: {"constant_input": {**spec, "value": convert(spec["value"])}}
     )
 
 
 def _constant_up(value: Record) -> Record:
-    return {"as_bool": value["as_int"]} if type(value.get("as_int")) is bool else _none_arm(value, True)
+    return {"as_bool": value["as_int"]} if type(value.get("as_int")) is bool else _none_variant(value, True)
 
 
 STEP = Step(
@@ -138,9 +138,9 @@ def _floats(convert: Callable[[Any], Any]) -> Edits:
     """Return edits that apply `convert` to every float of a document."""
 
     def of_argument(argument: Record, where: Where) -> Record:
-        arm = arm_of(argument)
-        found = of_arms.get(arm)
-        return argument if found is None else {**argument, arm: found(argument[arm])}
+        variant = variant_of(argument)
+        found = of_variants.get(variant)
+        return argument if found is None else {**argument, variant: found(argument[variant])}
 
     def of_float(value: Record, where: Where) -> Record:
         return (
@@ -162,7 +162,7 @@ def _floats(convert: Callable[[Any], Any]) -> Edits:
             return spec
         return {**spec, "constant_input": {**constant, "value": of_float(constant["value"], where)}}
 
-    of_arms = by_arm(
+    of_variants = by_variant(
         {"as_float": convert, "as_sym_float": lambda value: of_float(value, ROOT)},
         lambda below: lambda items: [below(item) for item in items],
     )

@@ -1,6 +1,6 @@
 """Schema 8.15 (torch 2.10). Nodes have no names: the values that a node makes identify it.
 
-The step to 8.17 (torch 2.11) added `Node.name` and the arm `as_nested_tensors`. Upward a node gets its value's name. A node
+The step to 8.17 (torch 2.11) added `Node.name` and the variant `as_nested_tensors`. Upward a node gets its value's name. A node
 with several values gets the name from which its unused values were named (`split_unused_1`), else an unused name derived from
 its operator. Downward the names are dropped, and a value is renamed if it has the name that the reader then gives to a node
 with several values.

@@ -88,9 +88,9 @@ _DECIMAL = r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 
 def refuse(problem: str, text: str = "", position: int = 0, remedy: str = "") -> NoReturn:
     if text:
-        piece = text[position : position + 40]
+        chunk = text[position : position + 40]
         problem = (
-            f"{problem}: {piece!r} at character {position}" if piece else f"{problem} at the end of the text"
+            f"{problem}: {chunk!r} at character {position}" if chunk else f"{problem} at the end of the text"
         )
     raise ExpressionError(problem, remedy=remedy)
 
@@ -191,7 +191,7 @@ def symbols_of(expression: Expression) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------------------- constructor text
 
-_PIECE = re.compile(
+_CHUNK = re.compile(
     r"""\s*(?:
       Integer\(\s*(?P<Integer>-?[0-9]+)\s*\)
     | Symbol\(\s*'(?P<Symbol>[^'\\]*)'(?P<assumptions>(?:\s*,\s*[a-z_]+\s*=\s*(?:True|False))*)\s*\)
@@ -250,10 +250,10 @@ def parse_expression(text: str) -> Expression:
     """Parse constructor text, such as `Add(Symbol('s0', integer=True), Integer(-1))`.
 
     Raises:
-        ExpressionError: the text violates the grammar or the limits; the message quotes the offending piece.
+        ExpressionError: the text violates the grammar or the limits; the message quotes the offending chunk.
     """
     check_length(text)
-    match = _PIECE.match
+    match = _CHUNK.match
     stack: list[tuple[str, list[Expression]]] = []
     operands: list[Expression] = []
     position, length, wanted = 0, len(text), True

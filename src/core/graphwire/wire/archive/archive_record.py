@@ -46,7 +46,7 @@ class ArchiveRecord:
         return archive.offset(name) % ALIGNMENT == 0
 
     def verify(self) -> None:
-        """Compare the bytes with the CRC-32 that the archive lists, reading them in pieces.
+        """Compare the bytes with the CRC-32 that the archive lists, reading them in chunks.
 
         Raises:
             ChecksumError: they differ from the written ones.

@@ -19,7 +19,7 @@ from graphwire.wire.archive.source import file_name
 from graphwire.wire.remote import RemoteFile
 from graphwire.wire.remote_files import RemoteWrite
 
-_MAX_PIECES = 1024
+_MAX_CHUNKS = 1024
 """The number of buffers that one `writev` accepts on Linux, macOS and the BSDs."""
 _WRITE_OUT_BYTES = 1 << 21
 """In bytes. After each such amount the system is asked to start writing to the disk, before the file is synced."""
@@ -32,13 +32,13 @@ class Replacement(io.FileIO):
     _begun = 0
     """The offset up to which the system was asked to write."""
 
-    def write_many(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Write several pieces in order.
+    def write_many(self, chunks: Sequence[bytes | memoryview]) -> None:
+        """Write several chunks in order.
 
         Raises:
             OSError: they cannot be written, or earlier ones failed to reach the disk, which a later sync may not report.
         """
-        write_pieces(self, pieces)
+        write_chunks(self, chunks)
         self.write_out()
 
     def write_out(self) -> None:
@@ -58,23 +58,23 @@ class Replacement(io.FileIO):
             self._begun += ahead
 
 
-class PieceBuffer(io.RawIOBase):
-    """A stream that keeps references to the written pieces, so that they are copied only once, when they are joined."""
+class ChunkBuffer(io.RawIOBase):
+    """A stream that keeps references to the written chunks, so that they are copied only once, when they are joined."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.pieces: list[bytes | memoryview] = []
+        self.chunks: list[bytes | memoryview] = []
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        self.pieces.append(data)
+        self.chunks.append(data)
         return len(data)
 
-    def write_many(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Keep several pieces in order."""
-        self.pieces.extend(pieces)
+    def write_many(self, chunks: Sequence[bytes | memoryview]) -> None:
+        """Keep several chunks in order."""
+        self.chunks.extend(chunks)
 
 
 class _AtomicWrite(Resource):
@@ -167,29 +167,29 @@ def atomic_write(path: str | os.PathLike[str] | RemoteFile) -> _AtomicWrite | Re
     return RemoteWrite(path) if isinstance(path, RemoteFile) else _AtomicWrite(path)
 
 
-def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
-    """Write pieces to a raw file in order, with as few system calls as possible.
+def write_chunks(file: io.FileIO, chunks: Sequence[bytes | memoryview]) -> None:
+    """Write chunks to a raw file in order, with as few system calls as possible.
 
     Raises:
         ArchiveError: as for `write_all`.
     """
     if not hasattr(os, "writev"):
-        for piece in pieces:
-            write_all(file, piece)
+        for chunk in chunks:
+            write_all(file, chunk)
         return
     done = 0
-    while done < len(pieces):
-        some = pieces[done : done + _MAX_PIECES]
+    while done < len(chunks):
+        some = chunks[done : done + _MAX_CHUNKS]
         try:
             taken = os.writev(file.fileno(), some)
         except BlockingIOError:  # `write_all` reports it with a remedy
             taken = 0
-        for piece in some:
+        for chunk in some:
             done += 1
-            if taken < len(piece):
-                write_all(file, memoryview(piece)[taken:])
+            if taken < len(chunk):
+                write_all(file, memoryview(chunk)[taken:])
                 break
-            taken -= len(piece)
+            taken -= len(chunk)
 
 
 def write_all(stream: BinaryIO | io.FileIO, data: bytes | memoryview) -> None:

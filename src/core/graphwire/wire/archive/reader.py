@@ -67,7 +67,7 @@ def inflater() -> Any:
     return zlib_ng.decompressobj(-zlib_ng.MAX_WBITS)
 
 
-_PIECE_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _HEADER_BYTES = 512
 """In bytes. Hardly any record has a longer header."""
 _NAMES_COMPARED, _NAME_COMPARED = 500, 200
@@ -229,7 +229,7 @@ class ArchiveReader(Closing):
                 place=f"record {name!r}",
                 remedy="Raise Limits.program_bytes for a file that you trust",
             )
-        data = b"".join(self._pieces(entry, whole=True))  # a single piece is not copied
+        data = b"".join(self._chunks(entry, whole=True))  # a single chunk is not copied
         _check(entry, crc32(data))
         return data
 
@@ -261,7 +261,7 @@ class ArchiveReader(Closing):
         entry = self._entry(name)
         if entry.method == STORED:
             return self._source.read_at(self._data_offset(entry), min(count, entry.size))
-        return next(self._pieces(entry, whole=False), b"")[:count]
+        return next(self._chunks(entry, whole=False), b"")[:count]
 
     def copy(self, name: str) -> memoryview:
         """Return the record in new memory, inflated and checked against its CRC-32. It may have any size.
@@ -280,15 +280,15 @@ class ArchiveReader(Closing):
                 crc = crc32(part, crc)
             _check(entry, crc)
             return memory
-        pieces = self._pieces(entry, whole=False)
-        piece = next(pieces, b"")
+        chunks = self._chunks(entry, whole=False)
+        chunk = next(chunks, b"")
         memory = allocate(entry.size)
         at = crc = 0
-        while piece:
-            memory[at : at + len(piece)] = piece
-            at += len(piece)
-            crc = crc32(piece, crc)
-            piece = next(pieces, b"")
+        while chunk:
+            memory[at : at + len(chunk)] = chunk
+            at += len(chunk)
+            crc = crc32(chunk, crc)
+            chunk = next(chunks, b"")
         _check(entry, crc)
         return memory
 
@@ -311,7 +311,7 @@ class ArchiveReader(Closing):
         self._source.read_into(self._data_offset(entry) + offset, memory)
 
     def checksum(self, name: str) -> RunningChecksum:
-        """Return a check of the record's CRC-32, for one reading in pieces.
+        """Return a check of the record's CRC-32, for one reading in chunks.
 
         Raises:
             MissingRecordError: the archive has no such record.
@@ -319,7 +319,7 @@ class ArchiveReader(Closing):
         return RunningChecksum(self._entry(name))
 
     def verify(self, name: str, digest: hashlib._Hash | None = None) -> None:
-        """Check the record against its CRC-32, reading it in pieces. This takes a few MiB of memory at most.
+        """Check the record against its CRC-32, reading it in chunks. This takes a few MiB of memory at most.
 
         Args:
             digest: a hash to update with the record's bytes.
@@ -332,16 +332,16 @@ class ArchiveReader(Closing):
         """
         entry = self._entry(name)
         crc = 0
-        pieces: Iterable[bytes | memoryview] = (
-            self._stored_parts(entry, memoryview(bytearray(min(entry.size, _PIECE_BYTES))))
+        chunks: Iterable[bytes | memoryview] = (
+            self._stored_parts(entry, memoryview(bytearray(min(entry.size, _CHUNK_BYTES))))
             if entry.method == STORED
-            else self._pieces(entry, whole=False)
+            else self._chunks(entry, whole=False)
         )
-        for piece in pieces:
-            crc = crc32(piece, crc)
+        for chunk in chunks:
+            crc = crc32(chunk, crc)
             if digest is not None:
-                digest.update(piece)
-            count_bytes(len(piece))
+                digest.update(chunk)
+            count_bytes(len(chunk))
         _check(entry, crc)
 
     def unowned(self) -> list[tuple[str, int]]:
@@ -427,23 +427,23 @@ class ArchiveReader(Closing):
         """Yield the bytes of a stored record in parts of `memory`, which they fill; if the record is larger, again and again.
 
         Args:
-            memory: writable, of the size of the record or of a piece.
+            memory: writable, of the size of the record or of a chunk.
         """
         if self._source.is_remote:
             self._source.expect([(entry.offset, entry.end)])
         start = self._data_offset(entry)
-        for at in range(0, entry.size, _PIECE_BYTES):
+        for at in range(0, entry.size, _CHUNK_BYTES):
             begin = at % memory.nbytes
-            part = memory[begin : begin + min(_PIECE_BYTES, entry.size - at)]
+            part = memory[begin : begin + min(_CHUNK_BYTES, entry.size - at)]
             self._source.read_into(start + at, part)
             yield part
 
-    def _pieces(self, entry: Entry, *, whole: bool) -> Iterator[bytes]:
+    def _chunks(self, entry: Entry, *, whole: bool) -> Iterator[bytes]:
         """Yield the record's bytes, in one piece or in pieces of bounded size; never more than the directory states."""
         if self._source.is_remote:
             self._source.expect([(entry.offset, entry.end)])
         start = self._data_offset(entry)
-        step = entry.stored_bytes if whole else _PIECE_BYTES
+        step = entry.stored_bytes if whole else _CHUNK_BYTES
         if entry.method == STORED:
             for at in range(0, entry.size, max(step, 1)):
                 yield self._source.read_at(start + at, min(step, entry.size - at))
@@ -465,9 +465,9 @@ class RunningChecksum:
         self._entry = entry
         self._crc = 0
 
-    def update(self, piece: memoryview) -> None:
+    def update(self, chunk: memoryview) -> None:
         """Add the next bytes."""
-        self._crc = crc32(piece, self._crc)
+        self._crc = crc32(chunk, self._crc)
 
     def finish(self) -> None:
         """Raise if the bytes differ from the written ones.
@@ -486,18 +486,18 @@ def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterat
     try:
         while not stream.eof:
             if not pending:
-                taken = min(_PIECE_BYTES, entry.stored_bytes - at)
+                taken = min(_CHUNK_BYTES, entry.stored_bytes - at)
                 pending = source.read_at(start + at, taken)
                 at += taken
             # Asking for one byte too many detects a longer record. Without input the call drains the inflater's buffer.
-            piece = stream.decompress(pending, left + 1 if whole else min(left + 1, _PIECE_BYTES))
-            stuck = not piece and not pending and not stream.eof
+            chunk = stream.decompress(pending, left + 1 if whole else min(left + 1, _CHUNK_BYTES))
+            stuck = not chunk and not pending and not stream.eof
             pending = stream.unconsumed_tail
-            left -= len(piece)
+            left -= len(chunk)
             if left < 0 or stuck:
                 break
-            if piece:
-                yield piece
+            if chunk:
+                yield chunk
     except DeflateError as error:
         raise damaged_record(entry.name, f"the record is deflated, but damaged ({error})") from error
     if left != 0 or not stream.eof or stream.unused_data or at != entry.stored_bytes:

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from graphwire.errors import ArchiveError
 from graphwire.process import count_bytes
-from graphwire.wire.archive.atomic_file import PieceBuffer, Replacement, write_all, write_pieces
+from graphwire.wire.archive.atomic_file import ChunkBuffer, Replacement, write_all, write_chunks
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.directory import (
     ALIGNMENT,
@@ -46,11 +46,11 @@ PT2_RECORDS: Mapping[str, bytes] = MappingProxyType(
 )
 """The records that PyTorch's reader requires. `archive_format` comes first, so that a file's first bytes identify it."""
 
-_PIECE_BYTES, _PIECES = 1 << 16, 512
-"""The bytes, and the number of pieces, after which small records are written: enough to save calls, and not so much that the
+_CHUNK_BYTES, _CHUNKS = 1 << 16, 512
+"""The bytes, and the number of chunks, after which small records are written: enough to save calls, and not so much that the
 system spends more time on finding memory than on writing."""
-_CHUNK_BYTES = 1 << 19
-"""In bytes. Streamed records, and all data for a stream that takes no pieces, are written in chunks of this size. They fit the
+_STREAM_CHUNK_BYTES = 1 << 19
+"""In bytes. Streamed records, and all data for a stream that takes no chunks, are written in chunks of this size. They fit the
 processor's cache, so that the checksum and the copy read memory once. Chunks of 64 KiB and of 2 MiB take a fifth more processor
 time or two fifths; a whole tensor in one call takes two to three times as much."""
 
@@ -97,19 +97,19 @@ class ArchiveWriter:
         self._stream = stream
         own = "write" not in getattr(stream, "__dict__", ())
         self._write_many: Callable[[list[bytes | memoryview]], object] | None = None
-        """Writes several pieces in one call, if the stream supports that."""
+        """Writes several chunks in one call, if the stream supports that."""
         if own and type(stream) is io.BytesIO:
             self._write_many = stream.writelines
-        elif own and isinstance(stream, (PieceBuffer, Replacement)):
+        elif own and isinstance(stream, (ChunkBuffer, Replacement)):
             self._write_many = stream.write_many
         elif own and type(stream) is io.FileIO:
-            self._write_many = functools.partial(write_pieces, stream)
-        in_calls = self._write_many is not None and not isinstance(stream, PieceBuffer)
-        self._piece_bytes = _PIECE_BYTES if in_calls else _CHUNK_BYTES
-        self._pieces: list[bytes | memoryview] = []
+            self._write_many = functools.partial(write_chunks, stream)
+        in_calls = self._write_many is not None and not isinstance(stream, ChunkBuffer)
+        self._chunk_bytes = _CHUNK_BYTES if in_calls else _STREAM_CHUNK_BYTES
+        self._pending: list[bytes | memoryview] = []
         """The data not yet written to the stream."""
         self._pending_bytes = 0
-        """The size of `_pieces` in bytes."""
+        """The size of `_pending` in bytes."""
         self._prefix = f"{root}/" if root else ""
         self._position = 0
         self._written: list[_WrittenRecord] = []
@@ -150,8 +150,8 @@ class ArchiveWriter:
             full_name, FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         self._put(_local_header(record))
-        for start in range(0, len(packed), self._piece_bytes):
-            self._put(packed[start : start + self._piece_bytes])
+        for start in range(0, len(packed), self._chunk_bytes):
+            self._put(packed[start : start + self._chunk_bytes])
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
         self._written.append(record)
@@ -189,11 +189,11 @@ class ArchiveWriter:
                 break
             if digests is not None:
                 digests.add(view)
-            for start in range(0, view.nbytes, _CHUNK_BYTES):
-                piece = view[start : start + _CHUNK_BYTES]
-                crc = crc32(piece, crc)
-                self._put(piece)
-                count_bytes(piece.nbytes)
+            for start in range(0, view.nbytes, _STREAM_CHUNK_BYTES):
+                part = view[start : start + _STREAM_CHUNK_BYTES]
+                crc = crc32(part, crc)
+                self._put(part)
+                count_bytes(part.nbytes)
             self._flush()
         if seen != nbytes:
             count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
@@ -267,16 +267,16 @@ class ArchiveWriter:
         if self._write_many is None:
             write_all(self._stream, data)
             return
-        self._pieces.append(data)
+        self._pending.append(data)
         self._pending_bytes += size
-        if self._pending_bytes >= self._piece_bytes or len(self._pieces) == _PIECES:
+        if self._pending_bytes >= self._chunk_bytes or len(self._pending) == _CHUNKS:
             self._flush()
 
     def _flush(self) -> None:
-        """Write the collected pieces to the stream."""
-        pieces, self._pieces, self._pending_bytes = self._pieces, [], 0
-        if self._write_many is not None and pieces:
-            self._write_many(pieces)
+        """Write the collected chunks to the stream."""
+        chunks, self._pending, self._pending_bytes = self._pending, [], 0
+        if self._write_many is not None and chunks:
+            self._write_many(chunks)
 
 
 _PADDINGS = tuple(EXTRA_HEAD.pack(PADDING_FIELD, count) + b"Z" * count for count in range(ALIGNMENT))

@@ -86,7 +86,7 @@ def read_sample_inputs(
         payloads.sample_inputs = metas
         payloads.records = {**payloads.records, **table.records}
     except GraphwireError as error:
-        payloads.warnings.append(f"the example inputs are left out: {error.problem}")
+        payloads.warnings.append(f"the example inputs are dropped: {error.problem}")
 
 
 def _flatten(

@@ -35,7 +35,7 @@ UNTYPED = frozenset(ITEM_SIZES) - _TYPED
 
 
 def record_chunks(record: Record) -> Iterator[memoryview]:
-    """Yield a record's bytes in pieces of 4 MiB."""
+    """Yield a record's bytes in chunks of 4 MiB."""
     view = record.view()
     for start in range(0, record.nbytes, _CHUNK_BYTES):
         yield view[start : start + _CHUNK_BYTES]
@@ -45,25 +45,25 @@ class PackedFile:
     """A `torch.save` file to be written: its small parts in memory, and references to the records with the other bytes."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes | Record] = []
+        self._chunks: list[bytes | Record] = []
         self._lent: Record | None = None
         self.nbytes = 0
 
     def chunks(self) -> Iterator[bytes | memoryview]:
-        """Yield the file's bytes in pieces."""
-        for piece in self._pieces:
-            if isinstance(piece, bytes):
-                yield piece
+        """Yield the file's bytes in chunks."""
+        for chunk in self._chunks:
+            if isinstance(chunk, bytes):
+                yield chunk
             else:
-                yield from record_chunks(piece)
+                yield from record_chunks(chunk)
 
     def write(self, data: bytes | memoryview) -> int:
         """Accept bytes from an `ArchiveWriter`. The bytes of a record passed to `lend` are replaced by a reference to it."""
         self.nbytes += len(data)
         if isinstance(data, bytes) or self._lent is None:
-            self._pieces.append(bytes(data))
-        elif self._pieces[-1] is not self._lent:
-            self._pieces.append(self._lent)
+            self._chunks.append(bytes(data))
+        elif self._chunks[-1] is not self._lent:
+            self._chunks.append(self._lent)
         return len(data)
 
     def lend(self, archive: ArchiveWriter, name: str, record: Record) -> None:

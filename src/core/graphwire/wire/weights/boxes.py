@@ -12,7 +12,7 @@ from graphwire.errors import ArchiveError
 _FORMATS: Final[Mapping[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _FEW_BYTES = 4096
 """In bytes. Runs shorter than this, with gaps shorter than this, are read together: a disk reads whole pages anyway."""
-_PIECE_BYTES = 2 << 20
+_CHUNK_BYTES = 2 << 20
 """In bytes. At most this much is read at once, unless it goes where it belongs directly. Several threads may do so."""
 
 
@@ -216,7 +216,7 @@ def _copy_runs(
 ) -> None:
     """Copy contiguous runs. Short ones with short gaps are read together."""
     if outer and run < _FEW_BYTES and outer[-1].source * item - run < _FEW_BYTES:
-        rows = max(1, _PIECE_BYTES // max(outer[-1].source * item, 1))
+        rows = max(1, _CHUNK_BYTES // max(outer[-1].source * item, 1))
         *above, row = outer
         for there, here in _offsets(above):
             for begin in range(0, row.size, rows):
@@ -231,8 +231,8 @@ def _copy_runs(
         return
     for there, here in _offsets(outer):
         offset, at = start + there * item, first + here * item
-        for begin in range(0, run, _PIECE_BYTES):
-            size = min(_PIECE_BYTES, run - begin)
+        for begin in range(0, run, _CHUNK_BYTES):
+            size = min(_CHUNK_BYTES, run - begin)
             source.read_into(offset + begin, target[at + begin : at + begin + size])
 
 
@@ -252,8 +252,8 @@ def _copy_scattered(
     above = axes[:-2] if rows else axes[:-1]
     for there, here in _offsets(above):
         if rows is None:
-            for begin in range(0, inner.size, _PIECE_BYTES // item):
-                count = min(inner.size - begin, _PIECE_BYTES // item)
+            for begin in range(0, inner.size, _CHUNK_BYTES // item):
+                count = min(inner.size - begin, _CHUNK_BYTES // item)
                 size = ((count - 1) * inner.source + 1) * item
                 data = memoryview(source.read_at(start + (there + begin * inner.source) * item, size)).cast(
                     form
@@ -266,7 +266,7 @@ def _copy_scattered(
                     0,
                 )
             continue
-        most = max(1, _PIECE_BYTES // max(rows.source * item, 1))
+        most = max(1, _CHUNK_BYTES // max(rows.source * item, 1))
         for begin in range(0, rows.size, most):
             count = min(most, rows.size - begin)
             size = ((count - 1) * rows.source + span) * item

@@ -17,8 +17,8 @@ from graphwire.wire.weights.boxes import (
     parts_in_range,
     row_major,
 )
+from graphwire.wire.weights.chunk_digests import CHUNK_BYTES, ChunkDigest, chunk_digest
 from graphwire.wire.weights.opened_stores import OpenedStores
-from graphwire.wire.weights.piece_digests import PIECE_BYTES, PieceDigest, piece_digest
 from graphwire.wire.weights.reference_table import counts_of, strides_of
 
 _MAPPED_AGAIN_BYTES = 1 << 20
@@ -68,7 +68,7 @@ class ExternalRecord:
     @property
     def _digest_kind(self) -> str:
         """The name of its digest in a cache: of few bytes it is their SHA-256."""
-        return "sha256" if self.nbytes <= PIECE_BYTES else "pieces"
+        return "sha256" if self.nbytes <= CHUNK_BYTES else "pieces"
 
     @property
     def lends(self) -> bool:
@@ -136,11 +136,11 @@ class ExternalRecord:
                 return source.map_anew(offset, self.nbytes)
         cache, stated = self.stores.cache, self.reference.sha256
         if cache is not None and stated and self.stores.checked and self.stores.is_remote:
-            return cache.view(stated, self.nbytes, self._checked_copy, piece_digest, self._digest_kind)
+            return cache.view(stated, self.nbytes, self._checked_copy, chunk_digest, self._digest_kind)
         return self._checked_copy()
 
     def verify(self) -> None:
-        """Compare the bytes with the recorded digest, if there is one. Reads them in pieces where they are together.
+        """Compare the bytes with the recorded digest, if there is one. Reads them in chunks where they are together.
 
         Raises:
             ChecksumError: they are not those that were saved.
@@ -150,9 +150,9 @@ class ExternalRecord:
             if found is None:
                 self._copy()
             return
-        in_pieces = found is None or not self.stores.maps or self.stores.is_remote
-        whole = self._copy() if found is None or in_pieces else _bytes_at(*found, self.nbytes)
-        self.check_digest(piece_digest(whole))
+        in_chunks = found is None or not self.stores.maps or self.stores.is_remote
+        whole = self._copy() if found is None or in_chunks else _bytes_at(*found, self.nbytes)
+        self.check_digest(chunk_digest(whole))
 
     def check_digest(self, digest: str) -> None:
         """Raise unless the digest of the bytes is the recorded one. Nothing is recorded of bytes that nobody read.
@@ -202,7 +202,7 @@ class ExternalRecord:
     def _checked_copy(self) -> memoryview:
         memory = self._copy()
         if self.is_checked:
-            self.check_digest(piece_digest(memory))
+            self.check_digest(chunk_digest(memory))
         return memory
 
     def _copy(self) -> memoryview:
@@ -235,10 +235,10 @@ class _RunningDigest:
 
     def __init__(self, record: ExternalRecord) -> None:
         self._record = record
-        self._digest = PieceDigest(record.nbytes)
+        self._digest = ChunkDigest(record.nbytes)
 
-    def update(self, piece: memoryview) -> None:
-        self._digest.update(piece)
+    def update(self, chunk: memoryview) -> None:
+        self._digest.update(chunk)
 
     def finish(self) -> None:
         self._record.check_digest(self._digest.hexdigest())
@@ -296,6 +296,6 @@ def _meet(region: Region, chunk: Chunk) -> Part | None:
 
 def _bytes_at(source: FileSource | RemoteSource, offset: int, nbytes: int) -> memoryview:
     """Return bytes of a file: in memory if they are few, and mapped if they are many."""
-    if nbytes <= PIECE_BYTES:
+    if nbytes <= CHUNK_BYTES:
         return memoryview(source.read_at(offset, nbytes))
     return source.map(offset, nbytes)

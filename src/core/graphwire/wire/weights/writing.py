@@ -13,9 +13,9 @@ from graphwire.wire.archive.source import BufferSource
 from graphwire.wire.memory import allocate
 from graphwire.wire.payloads import Record
 from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, row_major
+from graphwire.wire.weights.chunk_digests import digests_of
 from graphwire.wire.weights.matching import Weight, WeightRecord
 from graphwire.wire.weights.opened_stores import StorePlace
-from graphwire.wire.weights.piece_digests import digests_of
 
 
 class Written(NamedTuple):
@@ -30,7 +30,7 @@ class Written(NamedTuple):
 def write_weights(
     store: WeightStore, place: StorePlace, records: Mapping[str, WeightRecord], views: Mapping[str, Record]
 ) -> Written:
-    """Write weights to new files of a store. Whatever the store cannot keep exactly is left out.
+    """Write weights to new files of a store. Whatever the store cannot keep exactly is dropped.
 
     Args:
         records: the records to write.

@@ -1,4 +1,4 @@
-"""Describe exported programs as comparable plain data: portraits with everything that a file must keep.
+"""Describe exported programs as comparable plain data: snapshots with everything that a file must keep.
 
 Weights are represented by digests, so that a program can be compared with its own earlier state.
 """
@@ -24,13 +24,13 @@ from graphwire.bridge.torch_compat.source_functions import function_table, name_
 from graphwire.hooks import default_registry
 from graphwire.schema.texts.metadata import ProcessNumbers
 
-Portrait: TypeAlias = dict[str, Any]
+Snapshot: TypeAlias = dict[str, Any]
 """A program as nested dicts and lists, whose leaves are compared by `==` and by type."""
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def portrait(program: ExportedProgram) -> Portrait:
+def snapshot(program: ExportedProgram) -> Snapshot:
     """Return an exported program as plain data, with digests in place of weights."""
     return {
         "graph_module": _numbered(_graph_module(program.graph_module), ProcessNumbers()),
@@ -71,13 +71,13 @@ def _numbered(part: Any, numbers: ProcessNumbers) -> Any:
     return part
 
 
-def _ranges(ranges: Mapping[Any, Any] | None) -> Portrait | None:
+def _ranges(ranges: Mapping[Any, Any] | None) -> Snapshot | None:
     if ranges is None:
         return None
     return {str(expression): (str(each.lower), str(each.upper)) for expression, each in ranges.items()}
 
 
-def _replacements(program: ExportedProgram) -> Portrait:
+def _replacements(program: ExportedProgram) -> Snapshot:
     """Return the expression that replaces each symbol that has a range but occurs in no value."""
     value = next(_symbolic_values(program), None)
     if value is None:
@@ -88,7 +88,7 @@ def _replacements(program: ExportedProgram) -> Portrait:
     return {str(symbol): str(expression) for symbol, expression in found.items()}
 
 
-def _signature(signature: Any) -> Portrait:
+def _signature(signature: Any) -> Snapshot:
     return {
         "inputs": [_spec(spec) for spec in signature.input_specs],
         "outputs": [_spec(spec) for spec in signature.output_specs],
@@ -104,7 +104,7 @@ def _spec(spec: Any) -> Any:
     return {"class": type(spec), **fields}
 
 
-def _module_call(entry: Any) -> Portrait:
+def _module_call(entry: Any) -> Snapshot:
     signature = entry.signature
     if signature is None:
         return {"fqn": entry.fqn, "signature": None}
@@ -118,7 +118,7 @@ def _module_call(entry: Any) -> Portrait:
     }
 
 
-def _treespec(spec: Any) -> Portrait:
+def _treespec(spec: Any) -> Snapshot:
     return {
         "class": spec.type,
         "context": _data(context_of(spec)),
@@ -126,7 +126,7 @@ def _treespec(spec: Any) -> Portrait:
     }
 
 
-def tree_of_values(values: Any) -> Portrait:
+def tree_of_values(values: Any) -> Snapshot:
     """Return nested values as plain data: the treespec, and each leaf with a digest of its elements."""
     leaves, spec = pytree.tree_flatten(values)
     return {"spec": _treespec(spec), "leaves": [_payload(leaf) for leaf in leaves]}
@@ -135,7 +135,7 @@ def tree_of_values(values: Any) -> Portrait:
 _ASSUMPTIONS = ("is_integer", "is_positive", "is_nonnegative")
 
 
-def _symbols(program: ExportedProgram) -> Portrait:
+def _symbols(program: ExportedProgram) -> Snapshot:
     """Return the assumptions of each symbol, by name."""
     symbols = {}
     values = map(symbolic_parts, _symbolic_values(program))
@@ -162,7 +162,7 @@ def graph_nodes(program: ExportedProgram) -> Iterator[torch.fx.Node]:
             yield from owner.graph.nodes
 
 
-def _graph_module(module: torch.fx.GraphModule) -> Portrait:
+def _graph_module(module: torch.fx.GraphModule) -> Snapshot:
     """Return the nodes of a graph, and the subgraphs and tensors that it reads, by attribute name."""
     nodes, attributes = {}, {}
     for node in module.graph.nodes:
@@ -181,7 +181,7 @@ def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
     return _treespec(value) if is_treespec(value) else _payload(value)
 
 
-def _node(node: torch.fx.Node) -> Portrait:
+def _node(node: torch.fx.Node) -> Snapshot:
     args = [_argument(argument) for argument in node.args]
     kwargs = {name: _argument(argument) for name, argument in node.kwargs.items()}
     meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
@@ -191,7 +191,7 @@ def _node(node: torch.fx.Node) -> Portrait:
     return {"op": node.op, "target": node.target, "args": args, "kwargs": kwargs, "meta": meta}
 
 
-def _declared(meta: Mapping[str, Any]) -> Portrait:
+def _declared(meta: Mapping[str, Any]) -> Snapshot:
     """Return the metadata whose keys installed plugins declare."""
     keys = default_registry().metadata_keys
     return {key: _data(meta[key]) for key in keys if meta.get(key) is not None}
@@ -248,7 +248,7 @@ def _value(value: Any) -> Any:
     return _spec(value) if dataclasses.is_dataclass(value) else _data(value, _value)
 
 
-def _tensor_meta(tensor: torch.Tensor) -> Portrait:
+def _tensor_meta(tensor: torch.Tensor) -> Snapshot:
     described = {
         "dtype": tensor.dtype,
         "device": tensor.device,
@@ -288,7 +288,7 @@ def _function(function: Any) -> Any:
     return function if function_table().get(name) is function else name
 
 
-def _source(source: Any) -> Portrait:
+def _source(source: Any) -> Snapshot:
     return {
         "name": source.name,
         "target": source.target,
@@ -314,7 +314,7 @@ _META: dict[str, Callable[[Any], Any]] = {
 # --------------------------------------------------------------------------------------------- weights, constants
 
 
-def _held(values: Mapping[str, Any]) -> Portrait:
+def _held(values: Mapping[str, Any]) -> Snapshot:
     """Return named tensors and objects as plain data."""
     return {
         name: {**_payload(value), "buffer": True} if isinstance(value, torch.nn.Buffer) else _payload(value)
@@ -322,7 +322,7 @@ def _held(values: Mapping[str, Any]) -> Portrait:
     }
 
 
-def _memory(program: ExportedProgram) -> Portrait:
+def _memory(program: ExportedProgram) -> Snapshot:
     """Return which weights and constants are the same tensor, and which share a storage."""
     held = {"state_dict": program.state_dict, "constants": program.constants}
     tensors = {
@@ -370,7 +370,7 @@ def _payload(value: Any) -> Any:
     return described
 
 
-def _composition(tensor: torch.Tensor, inner: Callable[[Any], Any]) -> Portrait:
+def _composition(tensor: torch.Tensor, inner: Callable[[Any], Any]) -> Snapshot:
     """Return the tensors and the context that a wrapper subclass consists of."""
     attributes, context = tensor.__tensor_flatten__()
     parts = {name: inner(getattr(tensor, name)) for name in attributes}

@@ -1,7 +1,7 @@
-"""The digest of a record of any size, computed in pieces by several threads.
+"""The digest of a record of any size, computed in chunks by several threads.
 
 The digest of up to 16 MiB is their SHA-256. Of more it is the SHA-256 of the concatenated SHA-256 digests (32 bytes each) of its
-pieces of 16 MiB; the last piece may be shorter.
+chunks of 16 MiB; the last chunk may be shorter.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-PIECE_BYTES = 16 << 20
+CHUNK_BYTES = 16 << 20
 _MAX_THREADS = 4
 
 
-class PieceDigest:
+class ChunkDigest:
     """The digest of bytes that come in parts.
 
     Args:
@@ -27,10 +27,10 @@ class PieceDigest:
     def __init__(self, nbytes: int) -> None:
         import hashlib
 
-        self._is_one = nbytes <= PIECE_BYTES
+        self._is_one = nbytes <= CHUNK_BYTES
         self._whole = hashlib.sha256()
-        self._piece = hashlib.sha256()
-        self._left = PIECE_BYTES
+        self._chunk = hashlib.sha256()
+        self._left = CHUNK_BYTES
 
     def update(self, part: memoryview) -> None:
         """Add the next bytes."""
@@ -39,27 +39,27 @@ class PieceDigest:
             return
         while part.nbytes:
             some, part = part[: self._left], part[self._left :]
-            self._piece.update(some)
+            self._chunk.update(some)
             self._left -= some.nbytes
             if not self._left:
-                self._end_piece()
+                self._end_chunk()
 
-    def _end_piece(self) -> None:
+    def _end_chunk(self) -> None:
         import hashlib
 
-        self._whole.update(self._piece.digest())
-        self._piece, self._left = hashlib.sha256(), PIECE_BYTES
+        self._whole.update(self._chunk.digest())
+        self._chunk, self._left = hashlib.sha256(), CHUNK_BYTES
 
     def hexdigest(self) -> str:
         """Return the digest in hexadecimal, after all bytes were added."""
-        if not self._is_one and self._left < PIECE_BYTES:
-            self._end_piece()
+        if not self._is_one and self._left < CHUNK_BYTES:
+            self._end_chunk()
         return self._whole.hexdigest()
 
 
-def piece_digest(view: memoryview) -> str:
+def chunk_digest(view: memoryview) -> str:
     """Return the digest of bytes, in hexadecimal."""
-    digest = PieceDigest(view.nbytes)
+    digest = ChunkDigest(view.nbytes)
     digest.update(view)
     return digest.hexdigest()
 
@@ -82,20 +82,20 @@ def digests_of(views: Mapping[str, Callable[[], memoryview]]) -> dict[str, str]:
 def _digest_by(threads: ThreadPoolExecutor, view: memoryview) -> str:
     import hashlib
 
-    if view.nbytes <= PIECE_BYTES:
+    if view.nbytes <= CHUNK_BYTES:
         return hashlib.sha256(view).hexdigest()
     whole = hashlib.sha256()
-    for digest in _in_order(threads, _pieces(view)):
+    for digest in _in_order(threads, _chunks(view)):
         whole.update(digest)
     return whole.hexdigest()
 
 
-def _in_order(threads: ThreadPoolExecutor, pieces: Iterable[memoryview]) -> Iterator[bytes]:
+def _in_order(threads: ThreadPoolExecutor, chunks: Iterable[memoryview]) -> Iterator[bytes]:
     import hashlib
 
-    return threads.map(lambda piece: hashlib.sha256(piece).digest(), pieces)
+    return threads.map(lambda chunk: hashlib.sha256(chunk).digest(), chunks)
 
 
-def _pieces(view: memoryview) -> Iterator[memoryview]:
-    for start in range(0, view.nbytes, PIECE_BYTES):
-        yield view[start : start + PIECE_BYTES]
+def _chunks(view: memoryview) -> Iterator[memoryview]:
+    for start in range(0, view.nbytes, CHUNK_BYTES):
+        yield view[start : start + CHUNK_BYTES]
