@@ -38,6 +38,8 @@ def options_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 WRITING = {name: parser for name, parser in parsers() if "output" in options_of(parser)}
 READING_NOTHING = {"schema": "", "new-plugin": "mine --kind format"}
 """Commands that write and read no file, with their words."""
+PROGRAMS = {"convert", "strip", "upgrade"}
+"""Commands that write programs."""
 WORDS = {"view": "--no-torch"}
 """More words that a command gets."""
 INPUTS = {"file", "files"}
@@ -219,8 +221,48 @@ def test_a_file_is_replaced_where_that_is_asked_for(folder: Path) -> None:
     with graphwire.open("f.pt2") as archive:
         assert archive.format_of("model") == "cbor"
     for command in WRITING.keys() - READING_NOTHING.keys() - {"weights"}:
-        assert main([command, "f.pt2", "-o", "other.pt2", *WORDS.get(command, "").split()]) == 0
+        there = "other.pt2" if command in PROGRAMS else "numbers.csv"
+        assert main([command, "f.pt2", "-o", there, *WORDS.get(command, "").split()]) == 0
         assert main([command, "f.pt2", "-o", os.devnull, *WORDS.get(command, "").split()]) == 0
+
+
+@pytest.mark.parametrize("command", sorted(WRITING.keys() - PROGRAMS - {"new-plugin"}))
+def test_only_a_program_replaces_a_program(command: str, folder: Path, capsys) -> None:
+    refuses(folder, command, *READING_NOTHING.get(command, "f.pt2").split(), "-o", "other.pt2")
+    assert "Write to another file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", sorted(WRITING.keys() - {"new-plugin"}))
+def test_a_command_tells_what_it_has_written(command: str, folder: Path, capsys) -> None:
+    words = READING_NOTHING.get(command, f"f.pt2 {WORDS.get(command, '')}").split()
+    assert main([command, *words, "-o", "new.safetensors"]) == 0
+    assert "new.safetensors: " in capsys.readouterr().out
+    assert Path("new.safetensors").stat().st_size
+
+
+def test_what_would_be_written_is_told(folder: Path, capsys) -> None:
+    before = contents(folder)
+    for command in ("weights", "convert"):
+        assert main([command, "f.pt2", "-o", "new.safetensors", "--dry-run"]) == 0
+        assert "new.safetensors: not written" in capsys.readouterr().out
+    assert contents(folder) == before
+
+
+def test_a_file_that_is_there_is_no_destination_without_its_option(folder: Path, capsys) -> None:
+    """A pattern of the shell may match one file more than its author thought of."""
+    refuses(folder, "convert", "--format", "msgpack", "f.pt2", "other.pt2")
+    assert "--output" in capsys.readouterr().err
+    assert main(["convert", "--format", "msgpack", "f.pt2", "new.pt2"]) == 0
+
+
+def test_options_stand_between_files(folder: Path, capsys) -> None:
+    assert main(["convert", "f.pt2", "--format", "cbor", "new.pt2"]) == 0
+    assert graphwire.open("new.pt2").format_of("model") == "cbor"
+    capsys.readouterr()
+    assert main(["hash", "f.pt2", "--json", "other.pt2"]) == 0
+    assert capsys.readouterr().out.count('"file"') == 2
+    assert main(["convert", "f.pt2", "--formt", "cbor", "new.pt2"]) == 2
+    assert "did you mean '--format'?" in capsys.readouterr().err
 
 
 def test_one_file_is_not_both_a_program_and_its_weights(folder: Path, capsys) -> None:

@@ -217,7 +217,15 @@ def _main(words: list[str]) -> int:
         parser = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen])
         for each in filter(None, (parser, parser.command)):
             each.words = words
-        arguments = parser.parse_args(words)
+        arguments, more = parser.parse_known_args(words)
+        if (
+            more
+            and isinstance(getattr(arguments, "files", None), list)
+            and not any(each.startswith("-") for each in more)
+        ):
+            arguments.files += more  # argparse takes the files before an option alone
+        elif more:
+            parser.error(f"unrecognized arguments: {' '.join(more)}")
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)

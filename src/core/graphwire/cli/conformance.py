@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of, input_named
+from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of, input_named, tell_written
 from graphwire.cli.options import add_json
 from graphwire.cli.terminal import Output, Section
 from graphwire.errors import escaped
@@ -82,6 +82,7 @@ def _neutral(arguments: argparse.Namespace, output: Output) -> int:
         output.stderr.write(f"graphwire: refused: {escaped(' '.join(str(error).split()))}\n")
         return REFUSED
     place.write(data)
+    tell_written(output, place)
     return OK
 
 

@@ -15,9 +15,10 @@ from graphwire.cli.files import (
     add_rewriting,
     for_each_file,
     rewritten,
+    tell_written,
 )
 from graphwire.cli.options import add_files, add_json, add_target, add_weight_source, open_options, place_of
-from graphwire.cli.terminal import Output, size_text
+from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
 
 
@@ -72,6 +73,11 @@ def _convert(arguments: argparse.Namespace, output: Output) -> int:
                 "where to write is missing", remedy="Name DST behind the file, or pass --in-place"
             )
         *arguments.files, arguments.output = arguments.files
+        if os.path.isfile(arguments.output):  # noqa: PTH113 it may be a URL
+            raise ArchiveError(
+                "this file is there already, and would be replaced",
+                remedy="Name it with --output to replace it",
+            ).of(arguments.output)
     places = rewritten(arguments)
 
     def task(each: Input) -> int:
@@ -124,7 +130,5 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
     for left in reports[0].not_for_torch:
         say(f"{place.name}:{left.method}: torch does not find the {left.what} ({left.reason})")
     format = arguments.format or ("json" if arguments.reader else "")
-    size = "not written" if arguments.dry_run else size_text(place.nbytes) if place.is_path else ""
-    if facts := ", ".join(filter(None, (format, size))):
-        say(f"{place.name}: {facts}")
+    tell_written(output, place, format, dry_run=arguments.dry_run)
     return OK

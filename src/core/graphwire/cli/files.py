@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.cli.options import open_options, place_of
-from graphwire.cli.terminal import Output, failure_tree
+from graphwire.cli.terminal import Output, failure_tree, size_text
 from graphwire.errors import ArchiveError, GraphwireError
 
 if TYPE_CHECKING:
@@ -319,12 +319,13 @@ def add_output(
     parser.add_argument("-o", "--output", metavar=metavar, default=default, help=help)
 
 
-def destination_of(target: str, read: ReadFiles) -> Destination:
+def destination_of(target: str, read: ReadFiles, *, is_program: bool = False) -> Destination:
     """Return where a command writes a file. Every output of every command comes from here.
 
     Args:
         target: a path or URL, or `-` for standard output.
         read: the files that it must not replace.
+        is_program: whether a program is written. Nothing else replaces a program.
 
     Raises:
         ArchiveError: it is one of them.
@@ -333,10 +334,30 @@ def destination_of(target: str, read: ReadFiles) -> Destination:
         return Destination(STDIN, sys.stdout.buffer)
     read.check(target)
     if not is_address(target):
+        if not is_program and _is_zip(Path(target)):
+            raise ArchiveError(
+                "this is a ZIP archive, such as a program, and what is written is none",
+                remedy="Write to another file",
+            ).of(target)
         return Destination(target, Path(target))
     from graphwire.wire.remote import shown_url
 
     return Destination(shown_url(target), target)
+
+
+def _is_zip(path: Path) -> bool:
+    with suppress(OSError, ValueError):  # there is no such file, or a null character in its name
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(4) == b"PK\3\4"
+    return False
+
+
+def tell_written(output: Output, place: Destination, *facts: str, dry_run: bool = False) -> None:
+    """Print that a file is written, or would be: its name, facts and size; nothing if it went to standard output."""
+    if place.name != STDIN:
+        size = "not written" if dry_run else size_text(place.nbytes) if place.is_path else "written"
+        output.line(f"{place.name}: {', '.join(filter(None, (*facts, size)))}")
 
 
 def destinations(inputs: Sequence[Input], arguments: argparse.Namespace) -> dict[Input, Destination | None]:
@@ -368,7 +389,7 @@ def destinations(inputs: Sequence[Input], arguments: argparse.Namespace) -> dict
             if each.error is None and real in found:
                 problem = f"{found[real]} is written to {name} already"
                 raise ArchiveError(problem, remedy="Write it to another folder").of(each.name)
-            pairs[each] = destination_of(name, read)
+            pairs[each] = destination_of(name, read, is_program=True)
         except GraphwireError as error:
             pairs[replace(each, error=each.error or error)] = None
         found.setdefault(real, each.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of
+from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of, tell_written
 from graphwire.cli.terminal import Output
 
 
@@ -42,5 +42,7 @@ def _schema(arguments: argparse.Namespace, output: Output) -> int:
 
     whole = arguments.language == "markdown"
     text = records_page() if whole else schema_text(arguments.kind, arguments.language)
-    destination_of(arguments.output, ReadFiles([], arguments)).write(text.encode("utf-8"))
+    place = destination_of(arguments.output, ReadFiles([], arguments))
+    place.write(text.encode("utf-8"))
+    tell_written(output, place)
     return 0

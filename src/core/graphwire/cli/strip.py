@@ -15,9 +15,10 @@ from graphwire.cli.files import (
     add_rewriting,
     for_each_file,
     rewritten,
+    tell_written,
 )
 from graphwire.cli.options import add_files, add_json, open_options
-from graphwire.cli.terminal import Output, size_text
+from graphwire.cli.terminal import Output
 
 
 def add_strip(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +78,6 @@ def _strip_file(each: Input, place: Destination | None, arguments: argparse.Name
     say(f"{each.name}: {'' if found else 'nothing to do'}".rstrip(": "))
     for line in dict.fromkeys(disclosure.what for disclosure in found):
         say(f"  without {line}" if place is not None else f"  has {line}")
-    if place is not None and place.is_path:
-        say(f"{place.name}: {size_text(place.nbytes)}")
+    if place is not None:
+        tell_written(output, place)
     return OK

@@ -6,9 +6,19 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from graphwire.cli.files import FOUND, OK, STDIN, Destination, Input, add_rewriting, for_each_file, rewritten
+from graphwire.cli.files import (
+    FOUND,
+    OK,
+    STDIN,
+    Destination,
+    Input,
+    add_rewriting,
+    for_each_file,
+    rewritten,
+    tell_written,
+)
 from graphwire.cli.options import add_files, add_json, add_opset, open_options
-from graphwire.cli.terminal import Output, size_text
+from graphwire.cli.terminal import Output
 
 if TYPE_CHECKING:
     from graphwire.evolve.planner import Plan
@@ -70,7 +80,7 @@ def _upgrade_file(
     else:
         _print_plans(each.name, plans, output, problem=impossible)
         if arguments.output and place is not None:
-            output.line(f"{place.name}: {size_text(place.nbytes)}" if place.is_path else place.name)
+            tell_written(output, place)
     return FOUND if impossible else OK
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from graphwire.cli.files import OK, STDIN, ReadFiles, add_output, destination_of, inputs_of
+from graphwire.cli.files import OK, ReadFiles, add_output, destination_of, inputs_of, tell_written
 from graphwire.cli.options import add_limits, add_method, add_weight_source, open_options
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
@@ -86,8 +86,7 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
     if place is not None:
         page = made.html.encode("utf-8")
         place.write(page, arguments.storage_options)
-        if place.name != STDIN:
-            output.line(f"{place.name}: {len(page):,} bytes")
+        tell_written(output, place)
     else:
         import webbrowser
 

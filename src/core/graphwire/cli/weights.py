@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from graphwire.cli.files import STDIN, ReadFiles, add_dry_run, add_output, destination_of, input_named
+from graphwire.cli.files import (
+    STDIN,
+    ReadFiles,
+    add_dry_run,
+    add_output,
+    destination_of,
+    input_named,
+    tell_written,
+)
 from graphwire.cli.options import (
     add_json,
     add_limits,
@@ -41,7 +49,7 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.cli.inspection import selected
 
     options = open_options(arguments)
-    new = None
+    place = new = None
     if arguments.output is not None:
         place = destination_of(arguments.output, ReadFiles([input_named(arguments.file)], arguments))
         if place.name == STDIN:
@@ -57,6 +65,8 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
         output.json(tree if arguments.top is None else {"weights": tree, "more": listed.more_tree()})
         return 0
     output.sections([listed.section()])
+    if place is not None:
+        tell_written(output, place, dry_run=arguments.dry_run)
     if not found:
         output.line(f"{arguments.file}: no weights")
     return 0
