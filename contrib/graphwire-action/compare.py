@@ -187,8 +187,9 @@ def graphwire(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def code(text: str) -> str:
-    """A path as Markdown shows it, whatever is in it."""
-    return f"`{text.replace('`', chr(0x2019))}`".replace("\n", " ")
+    """A path as Markdown shows it, whatever is in it: line breaks and other characters that are not shown stand as escapes."""
+    shown = (each if each.isprintable() else ascii(each)[1:-1] for each in text.replace("`", chr(0x2019)))
+    return f"`{''.join(shown)}`"
 
 
 def details(title: str, text: str, *, is_open: bool = False) -> str:

@@ -92,7 +92,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     git(folder, "checkout", "-qb", "branch")
     graphwire.save(program(torch.nn.GELU()), folder / "models/changed.pt2")
     graphwire.save(program(torch.nn.ReLU()), folder / "models/same.pt2", format="msgpack")
-    graphwire.save(program(), folder / "models/new `one`.pt2")
+    graphwire.save(program(), folder / "models/new `one`\r### no heading\n.pt2")
     (folder / "models/damaged.pt2").write_bytes(b"PK\x03\x04 and no more")
     git(folder, "rm", "-q", "models/removed.pt2")
     git(folder, "add", ".")
@@ -123,7 +123,7 @@ def test_a_branch_is_compared_with_where_it_left_its_base(repository: tuple[Path
     assert "### Exported programs: 4 changed" in done.stdout
     assert "**`models/changed.pt2` → `models/changed.pt2`**" in done.stdout
     assert "-    aten.relu.default relu (node 1)\n+    aten.gelu.default gelu (node 1)" in done.stdout
-    assert "**`models/new \u2019one\u2019.pt2`** is new" in done.stdout
+    assert "**`models/new \u2019one\u2019\\r### no heading\\n.pt2`** is new" in done.stdout
     assert "**`models/removed.pt2`** is removed" in done.stdout
     assert "**`models/damaged.pt2`** cannot be compared" in done.stdout
     assert not re.search(r"of base|Traceback", done.stdout)

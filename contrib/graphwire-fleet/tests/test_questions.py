@@ -16,6 +16,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis.strategies import characters, lists, text
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -287,6 +289,33 @@ def test_the_answer_is_a_table_json_csv_or_parquet(
     assert str(expected[0][0]) in capsys.readouterr().out
     assert main([*command, "-o", str(tmp_path / "out.xlsx")]) == 2
     assert sorted(each.name for each in tmp_path.iterdir()) == ["out.csv", "out.json", "out.parquet"]
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(names=lists(text(characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))
+@example(
+    names=["a.pt2\nb.pt2,forged", "a\rb", "\x85", "\u2028", '"', ",", "", " ", "'", "\\", "\x1b[31m", "=1+1"]
+)
+def test_what_is_written_is_read_back_whatever_the_names(
+    catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: list[str]
+) -> None:
+    values = ", ".join(
+        f"({number}, '{name.replace(chr(39), chr(39) * 2)}')" for number, name in enumerate(names)
+    )
+    command = ["fleet", "query", str(catalogue), f"SELECT * FROM (VALUES {values}) AS t(n, file) ORDER BY n"]
+    for form in ("parquet", "csv", "json"):
+        assert main([*command, "-o", str(tmp_path / f"out.{form}")]) == 0
+    assert pq.read_table(tmp_path / "out.parquet")["file"].to_pylist() == names
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [["n", "file"], *([str(n), name] for n, name in enumerate(names))]
+    lines = (tmp_path / "out.json").read_text("utf-8").split("\n")
+    assert [json.loads(line)["file"] for line in lines[:-1]] == names
+    capsys.readouterr()
+    assert main([*command, "--csv"]) == 0
+    read = csv.reader(io.StringIO(capsys.readouterr().out, newline=""))
+    assert [row[1] for row in read] == ["file", *names]
+    assert main([*command, "--json"]) == 0
+    assert [json.loads(line)["file"] for line in capsys.readouterr().out.split("\n")[:-1]] == names
 
 
 def test_no_column_is_lost_and_numbers_are_those_of_json(

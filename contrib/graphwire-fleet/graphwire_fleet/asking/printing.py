@@ -121,9 +121,10 @@ def _csv_lines(answer: Answer) -> Iterator[str]:
 
 
 def _csv_line(cells: list[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(cells)
-    return line.getvalue()
+    line, end = io.StringIO(), "\r\n"
+    # Only characters of the line terminator are quoted: with another, a line break in a text would begin a row.
+    csv.writer(line, lineterminator=end).writerow(cells)
+    return line.getvalue().removesuffix(end)
 
 
 def _json_lines(answer: Answer) -> Iterator[str]:
