@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parent / "dependencies.md"
 
 WHY = {
     "": {
-        "pluggy": "hooks: how plugins are found and called",
+        "pluggy": "registry: how plugins are found and called",
         "msgspec": "records, and JSON for them, without a line of code for each",
         "msgpack": "the wire format MessagePack",
         "cbor2": "the wire format CBOR",

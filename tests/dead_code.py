@@ -19,7 +19,8 @@ DOORS = {
     ROOT / "src/core/graphwire" / name
     for name in (
         "__init__.py",
-        "hooks/__init__.py",
+        "hooks.py",
+        "registry/__init__.py",
         "schema/__init__.py",
         "schema/texts/__init__.py",
         "testing/__init__.py",

@@ -19,8 +19,7 @@ import bson
 from bson.int64 import Int64
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks import Tree, WireFormat, hookimpl
-from graphwire.wire.plain_trees import measure_tree
+from graphwire.hooks import Tree, WireFormat, hookimpl, measure_tree
 
 GRAPHWIRE_API = 1
 """The version of graphwire's plugin interface that this module uses."""

@@ -21,8 +21,7 @@ from typing import Any
 
 from graphwire import hookimpl
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks import Tree, TreespecSerializer
-from graphwire.schema.texts.treespec import TreeSpec, dump_json, load_json
+from graphwire.hooks import Tree, TreeSpec, TreespecSerializer, dump_json, load_json
 
 __all__ = ["DynamicCaches", "EncoderDecoderCaches", "ModelOutputs", "StaticCaches", "register"]
 

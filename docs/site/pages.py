@@ -103,8 +103,8 @@ PAGES = {
 
 MODULES = {
     "errors": ("Errors", "graphwire.errors"),
-    "hooks": ("Interfaces of plugins", "graphwire.hooks.interfaces"),
-    "weight-stores": ("Interfaces of weight stores", "graphwire.hooks.weight_stores"),
+    "hooks": ("Interfaces of plugins", "graphwire.registry.interfaces"),
+    "weight-stores": ("Interfaces of weight stores", "graphwire.registry.weight_stores"),
     "testing": ("Contract suites", "graphwire.testing"),
 }
 

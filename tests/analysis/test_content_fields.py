@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ TABLE = _table()
 
 def _records() -> Iterator[type[msgspec.Struct]]:
     for module in pkgutil.walk_packages(graphwire.schema.__path__, "graphwire.schema."):
-        held = importlib.import_module(module.name)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # former places of names
+            held = importlib.import_module(module.name)
         for kind in vars(held).values():
             is_record = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
             if is_record and kind.__module__ == held.__name__ and not kind.__name__.startswith("_"):

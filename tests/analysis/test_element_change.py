@@ -23,7 +23,7 @@ COMPLEX = [torch.complex64, torch.complex128]
 def computed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to compute."""
     monkeypatch.setattr(module, "find_spec", lambda name: name if request.param == "NumPy" else None)
-    monkeypatch.setattr(module, "_PIECE", 7)
+    monkeypatch.setattr(module, "_CHUNK", 7)
 
 
 def payloads_of(**tensors: torch.Tensor) -> Payloads:

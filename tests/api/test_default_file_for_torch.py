@@ -207,7 +207,7 @@ def test_example_inputs_that_torch_does_not_find_are_told(
         assert report.dropped == []
         assert str(report).endswith(f"not for torch: model: example inputs ({reason})")
     assert (
-        main(["convert", str(tmp_path / "plain.pt2"), str(tmp_path / "again.pt2"), "--format", "json"]) == 0
+        main(["convert", str(tmp_path / "plain.pt2"), str(tmp_path / "other.pt2"), "--format", "json"]) == 0
     )
     assert f"model: torch does not find the example inputs ({reason})" in capsys.readouterr().out
     for write in (

@@ -15,7 +15,8 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import TargetError
-from graphwire.hooks import MetadataKey, OpsetStep, hookspecs
+from graphwire.hooks import MetadataKey, OpsetStep
+from graphwire.registry import hookspecs
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 from graphwire.schema.trees import to_tree
 from graphwire.testing.programs import assert_same_values

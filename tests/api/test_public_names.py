@@ -13,6 +13,7 @@ import pkgutil
 import subprocess
 import sys
 import typing
+import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
@@ -225,10 +226,12 @@ def test_what_has_items_by_key_is_a_mapping_or_a_sequence() -> None:
         for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         if not each.name.endswith("__main__")
     ]
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # former places of names
+        modules = [*map(importlib.import_module, names)]
     found = {
         value
-        for name in names
-        for value in vars(importlib.import_module(name)).values()
+        for module in modules
+        for value in vars(module).values()
         if isinstance(value, type) and value.__module__.startswith(("graphwire.", "graphwire_plugins."))
     }
     indexed = {each for each in found if hasattr(each, "__getitem__") and not issubclass(each, enum.Enum)}

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram, export
 import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, PluginError
 from graphwire.hooks import MetadataKey
-from graphwire.hooks.interfaces import OWN_METADATA
+from graphwire.registry.interfaces import OWN_METADATA
 
 
 class Stage(enum.Enum):

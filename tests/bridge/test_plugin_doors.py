@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 import graphwire
 from graphwire.errors import EncodeError, FormatError
 from graphwire.hooks import MetadataKey, Registry
-from graphwire.hooks.provisions import HOOKS
+from graphwire.registry.provisions import HOOKS
 from graphwire.schema import (
     Argument,
     ArgumentKind,

@@ -13,7 +13,7 @@ from graphwire.cli import main
 from graphwire.cli.new_plugin import KINDS, write_plugin
 from graphwire.errors import PluginError
 from graphwire.hooks import Registry
-from graphwire.hooks.provisions import HOOKS
+from graphwire.registry.provisions import HOOKS
 
 
 @pytest.mark.parametrize("kind", KINDS)

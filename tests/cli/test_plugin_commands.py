@@ -16,7 +16,7 @@ import torch
 import graphwire
 from graphwire import errors
 from graphwire.cli import COMMANDS
-from graphwire.hooks import OWN_COMMANDS
+from graphwire.registry import OWN_COMMANDS
 
 PAGE = Path(__file__).parents[2] / "docs/hooks/commands.md"
 CONTRACT = """

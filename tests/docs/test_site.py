@@ -15,7 +15,7 @@ import pytest
 
 import graphwire
 from graphwire import hooks, testing
-from graphwire.hooks.provisions import HOOKS
+from graphwire.registry.provisions import HOOKS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 PRELUDE = """
 from graphwire import hookimpl
-from graphwire.hooks.interfaces import MetadataKey, OpsetStep
+from graphwire.registry.interfaces import MetadataKey, OpsetStep
 
 class Format:
     name, suffix, media_type = "NAME", ".SUFFIX", "application/x"

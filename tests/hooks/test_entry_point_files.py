@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from graphwire.hooks import discovery
-from graphwire.hooks.discovery import entry_points_in_files
+from graphwire.registry import discovery
+from graphwire.registry.discovery import entry_points_in_files
 
 PLAIN = "[console_scripts]\nx = y:z\n\n[graphwire]\n# a comment\none = some.module\ntwo=other:an.object\n"
 

@@ -14,8 +14,9 @@ import torch
 import graphwire
 from graphwire.cli.terminal import as_command
 from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
-from graphwire.hooks import OpsetStep, PluginInfo, Registry, discover_plugins, is_older, load_plugin
-from graphwire.hooks.discovery import GraphwirePluginWarning, LoadedPlugin
+from graphwire.hooks import OpsetStep, PluginInfo, Registry
+from graphwire.registry import discover_plugins, is_older, load_plugin
+from graphwire.registry.discovery import GraphwirePluginWarning, LoadedPlugin
 from graphwire.testing import assert_same_program
 
 BOX = discover_plugins(frozenset({"graphwire"}))

@@ -8,8 +8,7 @@
 
 from __future__ import annotations
 
-from graphwire.evolve.node_editor import NodeEditor
-from graphwire.hooks import OpsetStep
+from graphwire.hooks import NodeEditor, OpsetStep
 
 __all__ = ["STEPS"]
 

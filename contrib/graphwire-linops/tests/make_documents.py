@@ -99,7 +99,8 @@ def write(version: int) -> None:
     from graphwire_linops.plugin import LinopsApply, LinopsOverloads
 
     import graphwire
-    from graphwire.hooks import PluginInfo, Registry, discover_plugins, load_plugin
+    from graphwire.hooks import PluginInfo, Registry
+    from graphwire.registry import discover_plugins, load_plugin
 
     library = torch.library.Library("linops", "FRAGMENT")
     for schema in SCHEMAS.get(version, ()):

@@ -15,6 +15,7 @@ from model_explorer import graph_builder as gb
 import graphwire
 from graphwire.analysis.validation.value_rules import number_text
 from graphwire.cli.inspection import argument_text
+from graphwire.hooks import format_infix, parse_expression
 from graphwire.schema import (
     VALUE_TABLES,
     Argument,
@@ -31,8 +32,6 @@ from graphwire.schema import (
     results_of,
     variant_of,
 )
-from graphwire.schema.texts.constructor import parse_expression
-from graphwire.schema.texts.infix import format_infix
 from graphwire.schema.texts.metadata import EXACT_STACK, parse_modules, split_modules
 from graphwire.schema.trees import TraceTexts
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint
     from graphwire.errors import Problem
     from graphwire.evolve.planner import Plan
-    from graphwire.hooks import PluginInfo, Registry, hookimpl
+    from graphwire.registry import PluginInfo, Registry, hookimpl
     from graphwire.version import __version__
     from graphwire.wire.limits import Attempts, Limits, PickleLimits
     from graphwire.wire.payloads import Payloads
@@ -183,7 +183,7 @@ _NAMES = {
     ),
     "graphwire.errors": ("Problem",),
     "graphwire.evolve.planner": ("Plan",),
-    "graphwire.hooks": (
+    "graphwire.registry": (
         "PluginInfo",
         "Registry",
         "hookimpl",

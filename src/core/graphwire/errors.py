@@ -58,6 +58,7 @@ __all__ = [
     "MissingRecordError",
     "NotAnArchiveError",
     "Obstacle",
+    "OpsetError",
     "PluginConflictError",
     "PluginError",
     "Problem",

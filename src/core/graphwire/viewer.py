@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import EncodeError
-from graphwire.hooks import WireFormat
+from graphwire.registry import WireFormat
 from graphwire.schema import Program, WeightReferences
 from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.reader import raw_deflate

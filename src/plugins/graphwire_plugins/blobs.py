@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
-from graphwire.hooks import (
+from graphwire.registry import (
     Chunk,
     NewTensor,
     PrunableFolder,

@@ -18,7 +18,7 @@ import re
 from typing import Any, NoReturn
 
 from graphwire.errors import FormatError, GraphwireError, LimitError
-from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.registry import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, UnknownTypeError
-from graphwire.hooks import ConstantCodec, Tree, hookimpl
+from graphwire.registry import ConstantCodec, Tree, hookimpl
 from graphwire_plugins.library import qualified_name, subclasses
 from graphwire_plugins.object_codecs import (
     OpaqueValues,

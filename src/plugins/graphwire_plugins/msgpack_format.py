@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.registry import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS

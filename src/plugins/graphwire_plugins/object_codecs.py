@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
-from graphwire.hooks import Tree
+from graphwire.registry import Tree
 from graphwire.schema.texts.treespec import decode_value, encode_value, hashable
 from graphwire.wire.plain_trees import check_expanded_size
 from graphwire_plugins.library import qualified_name, safe_globals

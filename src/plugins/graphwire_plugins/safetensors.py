@@ -10,7 +10,7 @@ from contextlib import closing
 import msgspec
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
-from graphwire.hooks import Chunk, NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
+from graphwire.registry import Chunk, NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
 from graphwire_plugins.blobs import has_content, write_content
 from graphwire_plugins.safetensors_header import (

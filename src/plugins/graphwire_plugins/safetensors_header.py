@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 from graphwire.errors import ArchiveError, EncodeError
-from graphwire.hooks import NewTensor, StoreFile
+from graphwire.registry import NewTensor, StoreFile
 
 METADATA = "__metadata__"
 """The entry of a header that describes no tensor."""

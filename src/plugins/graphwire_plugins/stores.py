@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphwire.hooks import WeightStore, hookimpl
+from graphwire.registry import WeightStore, hookimpl
 from graphwire_plugins.blobs import BlobStore
 from graphwire_plugins.safetensors import SafetensorsStore
 

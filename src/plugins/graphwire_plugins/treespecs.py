@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, shown
-from graphwire.hooks import Tree, TreespecSerializer, hookimpl
+from graphwire.registry import Tree, TreespecSerializer, hookimpl
 from graphwire.schema.texts.treespec import (
     decode_value,
     dump_json,

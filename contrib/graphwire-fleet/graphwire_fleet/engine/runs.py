@@ -225,7 +225,7 @@ class _Commits:
         gathered, self._gathered, self._since = self._gathered, Done(), time.monotonic()
         if gathered.pieces:
             self._number += 1
-            self._consumer.add(f"{self._run}-{self._number:06}", gathered.chunks)
+            self._consumer.add(f"{self._run}-{self._number:06}", gathered.pieces)
 
 
 def _still_to_do(files: Files, consumer: Consumer, summary: Summary, progress: Progress) -> Iterator[File]:

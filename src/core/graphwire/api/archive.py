@@ -23,7 +23,7 @@ from graphwire.api.weights import AS_SAVED, LoadWeights, check_weights_choice, l
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
 from graphwire.evolve.step import version_of
 from graphwire.evolve.targets import obstacles_by_target
-from graphwire.hooks import Registry, registry_or_installed
+from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program, Version
 from graphwire.schema.trees import to_tree
 from graphwire.wire.archive.archive_record import RecordCache, keep_records, records_to_fetch

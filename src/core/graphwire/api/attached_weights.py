@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from graphwire.api.weights import STORE_CHOICES, Blobs, Checkpoint, LoadWeights, WeightChoice
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
-from graphwire.hooks import Registry, remedy_for_requirements
+from graphwire.registry import Registry, remedy_for_requirements
 from graphwire.schema import StoreReference, WeightReferences
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts
 from graphwire.wire.memory import Closing

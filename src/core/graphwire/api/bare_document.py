@@ -19,7 +19,7 @@ import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, FormatError, GraphwireError, LimitError
 from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swapped
-from graphwire.hooks import Registry, Tree
+from graphwire.registry import Registry, Tree
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
 from graphwire.schema.trees import from_tree
 from graphwire.wire.archive.source import Readable, open_source

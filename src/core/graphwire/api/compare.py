@@ -21,7 +21,7 @@ from graphwire.evolve.operator_forms import forms_of_release, with_forms
 from graphwire.evolve.step import first_release
 from graphwire.evolve.targets import obstacles_by_target, target_named
 from graphwire.evolve.targets import supports as obstacles_of
-from graphwire.hooks import registry_or_installed
+from graphwire.registry import registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
 from graphwire.wire.archive.source import Readable

@@ -22,8 +22,8 @@ from graphwire.analysis.neutral import canonical_json, digest_of_elements, neutr
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading
 from graphwire.errors import ArchiveError, Problem, ValidationError
-from graphwire.hooks import default_registry
 from graphwire.process import TYPE_ANALYSIS
+from graphwire.registry import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
 from graphwire.wire.archive.manifest import MANIFEST
 from graphwire.wire.archive.source import open_source

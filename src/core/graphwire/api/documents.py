@@ -11,7 +11,7 @@ from graphwire.api.options import check_limits, check_records
 from graphwire.errors import DecodeError, EncodeError, FormatError, GraphwireWarning
 from graphwire.evolve.step import is_current, version_of
 from graphwire.evolve.targets import Target, target_named
-from graphwire.hooks import Registry, Tree, WireFormat, registry_or_installed
+from graphwire.registry import Registry, Tree, WireFormat, registry_or_installed
 from graphwire.schema import DRAFT, SCHEMA_VERSION, Program, Version
 from graphwire.schema.texts.treespec import TreeSpec, format_treespec, parse_treespec
 from graphwire.schema.trees import OMITTED, program_from_tree, to_tree

@@ -34,7 +34,7 @@ from graphwire.errors import (
     is_of_caller,
     locate,
 )
-from graphwire.hooks import Registry, registry_or_installed
+from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.source import file_name, type_text
 from graphwire.wire.remote import url_of

@@ -32,7 +32,7 @@ from graphwire.errors import (
     problems_of,
 )
 from graphwire.evolve.targets import target_named
-from graphwire.hooks import PluginInfo, Registry, default_registry, registry_or_installed
+from graphwire.registry import PluginInfo, Registry, default_registry, registry_or_installed
 from graphwire.schema import Program, Version
 from graphwire.wire.archive.source import Readable, file_name
 from graphwire.wire.layouts import OWN_LAYOUT

@@ -12,7 +12,7 @@ from graphwire.evolve.plain_values import walk_nodes
 from graphwire.evolve.planner import Plan, plan_for
 from graphwire.evolve.step import release_of, releases_with
 from graphwire.evolve.targets import first_reader_of
-from graphwire.hooks import Registry
+from graphwire.registry import Registry
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.wire.payloads import Payloads
 

@@ -26,8 +26,8 @@ from graphwire.api.targets import at_installed_opsets
 from graphwire.api.weights import AS_SAVED, LoadWeights, check_weights_choice
 from graphwire.errors import GraphwireWarning, message_text, note_caller
 from graphwire.evolve.planner import UnknownOps
-from graphwire.hooks import Registry
 from graphwire.process import one_build_at_a_time, paused_gc
+from graphwire.registry import Registry
 from graphwire.schema import Program
 from graphwire.wire.archive.source import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits

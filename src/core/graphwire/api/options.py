@@ -15,7 +15,7 @@ from graphwire.analysis.load_report import LoadReport, WriteReport
 from graphwire.analysis.stripping import STRIPPABLE, Strippable
 from graphwire.api.weights import LoadWeights, SaveWeights
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
-from graphwire.hooks import Registry
+from graphwire.registry import Registry
 from graphwire.schema import Program
 from graphwire.wire.archive.source import type_text
 from graphwire.wire.limits import Limits

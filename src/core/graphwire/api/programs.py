@@ -54,8 +54,8 @@ from graphwire.api.weights import (
 )
 from graphwire.errors import ArchiveError, DecodeError, EncodeError
 from graphwire.evolve.planner import UnknownOps, plan_for
-from graphwire.hooks import Registry, registry_or_installed
 from graphwire.process import paused_gc
+from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.source import Readable

@@ -19,7 +19,7 @@ from graphwire.errors import (
     Problem,
     WeightsError,
 )
-from graphwire.hooks import PROJECT, Registry
+from graphwire.registry import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.source import file_name
 from graphwire.wire.payloads import WEIGHTS, Payloads, Record, extent

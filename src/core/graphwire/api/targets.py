@@ -18,7 +18,7 @@ from graphwire.api.options import Ranges, check_choice
 from graphwire.errors import EncodeError, GraphwireWarning, OpsetError, Problem, ValidationError
 from graphwire.evolve.step import AppliedStep
 from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_named, with_trace_texts
-from graphwire.hooks import PROJECT, Registry, WireFormat
+from graphwire.registry import PROJECT, Registry, WireFormat
 from graphwire.schema import PluginRequirement, Program
 from graphwire.schema.trees import OMITTED
 from graphwire.wire.document import write_program

@@ -21,7 +21,7 @@ from graphwire.api.programs import DEFAULT_METHOD, to_schema
 from graphwire.api.saved_weights import list_weights
 from graphwire.errors import ArchiveError, EncodeError, Obstacle, escaped, shortened
 from graphwire.evolve.targets import obstacles_by_target
-from graphwire.hooks import Registry, registry_or_installed
+from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program, WeightReferences
 from graphwire.schema.trees import to_tree
 from graphwire.viewer import (

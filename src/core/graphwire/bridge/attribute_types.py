@@ -23,7 +23,7 @@ from graphwire.analysis.validation.program_rules import UNREADABLE
 from graphwire.bridge.torch_compat.names import TreeSpec
 from graphwire.errors import EncodeError, GraphwireError, Problem, is_of_caller, shown
 from graphwire.evolve.plain_values import walk_nodes
-from graphwire.hooks import Registry
+from graphwire.registry import Registry
 from graphwire.schema import Program
 
 _NODE_META: dict[str, Any] = {

@@ -21,7 +21,7 @@ from graphwire.bridge.torch_compat.private import (
 )
 from graphwire.errors import DecodeError, Problem, WeightsError
 from graphwire.evolve.plain_values import graphs_in
-from graphwire.hooks import Registry
+from graphwire.registry import Registry
 from graphwire.schema import Program
 from graphwire.wire.archive.source import type_text
 from graphwire.wire.payloads import Record

@@ -10,7 +10,7 @@ import torch
 
 from graphwire import schema
 from graphwire.bridge.torch_compat.fake_tensors import FakeTensors
-from graphwire.hooks import NodeCodec, OpHandler, Registry
+from graphwire.registry import NodeCodec, OpHandler, Registry
 from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
 from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of

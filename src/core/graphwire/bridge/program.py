@@ -80,7 +80,7 @@ from graphwire.errors import (
     is_of_caller,
     message_text,
 )
-from graphwire.hooks import Registry
+from graphwire.registry import Registry
 from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER

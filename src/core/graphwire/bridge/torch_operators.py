@@ -19,7 +19,7 @@ from graphwire.bridge.torch_compat.fake_tensors import (
     why_not_run,
 )
 from graphwire.bridge.torch_compat.private import preserved_process_state
-from graphwire.hooks import Registry
+from graphwire.registry import Registry
 from graphwire.schema import Graph, Node, Program, TensorMeta
 
 MOST_ELEMENTS = 1 << 60

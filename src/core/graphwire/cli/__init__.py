@@ -261,7 +261,7 @@ def _chosen(words: Sequence[str]) -> str | None:
 
 def _load_plugins() -> None:
     """Load the plugins with stdout redirected, so that their prints do not mix with the command's output."""
-    from graphwire.hooks import default_registry
+    from graphwire.registry import default_registry
 
     with contextlib.redirect_stdout(sys.stderr):
         default_registry()
@@ -345,7 +345,7 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
 def _commands_of_plugins() -> dict[str, _Command]:
     """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
     _load_plugins()
-    from graphwire.hooks import default_registry
+    from graphwire.registry import default_registry
 
     def adding(command: Any) -> Callable[[], Callable[[argparse.ArgumentParser], None]]:
         return lambda: command.add

@@ -17,7 +17,7 @@ from graphwire.cli.terminal import Output, Section, size_text
 from graphwire.errors import ArchiveError, GraphwireError, PluginError
 
 if TYPE_CHECKING:
-    from graphwire.hooks import PrunableStore
+    from graphwire.registry import PrunableStore
     from graphwire.wire.remote import RemoteFile
     from graphwire.wire.weights.folder import Folder, RemoteFolder
 
@@ -262,7 +262,7 @@ def _naming(folder: Folder | RemoteFolder) -> Iterator[None]:
 
 
 def _store() -> PrunableStore:
-    from graphwire.hooks import PrunableStore, default_registry
+    from graphwire.registry import PrunableStore, default_registry
 
     store = default_registry().weight_stores.get(_STORE)
     if not isinstance(store, PrunableStore):

@@ -17,7 +17,7 @@ from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError
 
 if TYPE_CHECKING:
-    from graphwire.hooks import WeightStore
+    from graphwire.registry import WeightStore
 
 
 class _Suite(NamedTuple):
@@ -59,7 +59,7 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire.hooks import default_registry
+    from graphwire.registry import default_registry
 
     registry = default_registry()
     plugins = {each.name: each for each in registry.plugins}
@@ -110,7 +110,7 @@ def _location(store: WeightStore, given: str | None) -> str:
 def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str]) -> str:
     contracts = ", ".join(sorted({suite.contract for suite, _ in tested}))
     lines = [
-        "from graphwire.hooks import default_registry",
+        "from graphwire.registry import default_registry",
         f"from graphwire.testing import {contracts}",
         "",
         "registry = default_registry()",

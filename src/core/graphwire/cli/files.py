@@ -43,6 +43,7 @@ class Input(msgspec.Struct, frozen=True, eq=False):
     below: PurePath
     """Its path below the folder that the command line names; its file name if the command line names the file."""
     error: Exception | None = None
+    """Why a word names no file; None if it names one."""
 
     @property
     def nbytes(self) -> int:
@@ -245,7 +246,7 @@ class ReadFiles:
         import graphwire
         from graphwire.api.attached_weights import store_files
         from graphwire.api.weights import STORE_CHOICES
-        from graphwire.hooks import default_registry
+        from graphwire.registry import default_registry
 
         options = open_options(self._arguments)
         for each in self._inputs:

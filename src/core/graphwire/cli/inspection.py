@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from graphwire.analysis.summary import Inspection, MethodInspection, ModuleSummary, Summary, TensorSizes
     from graphwire.api.saved_weights import WeightInfo
     from graphwire.errors import Obstacle, Problem
-    from graphwire.hooks import PluginInfo
+    from graphwire.registry import PluginInfo
 
 MOST_OPERATORS = 20
 """The maximum number of operators to list; JSON output lists all."""

@@ -17,7 +17,7 @@ from graphwire.cli.terminal import Output, Section
 from graphwire.errors import GraphwireError
 
 if TYPE_CHECKING:
-    from graphwire.hooks import Tree, WireFormat
+    from graphwire.registry import Tree, WireFormat
 
 # --------------------------- the command `doctor`: what to paste into a bug report, and whether this installation works
 
@@ -60,7 +60,7 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire.hooks import default_registry
+    from graphwire.registry import default_registry
     from graphwire.version import __version__
 
     facts = {

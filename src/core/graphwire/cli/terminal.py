@@ -71,9 +71,11 @@ class Section(NamedTuple):
     """A table with a title. Empty columns are not printed."""
 
     title: str
+    """The line above the table."""
     columns: Sequence[str] = ()
     """The column heads; if empty, no heads are printed."""
     rows: Sequence[Sequence[str]] = ()
+    """A text for each column, row by row."""
     numbers: frozenset[int] = frozenset()
     """The indices of right-aligned columns."""
 

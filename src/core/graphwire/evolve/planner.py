@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem, escaped
 from graphwire.evolve.plain_values import requirements_after
-from graphwire.hooks import (
+from graphwire.registry import (
     OpsetStep,
     OpsetUpgrader,
     Registry,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from graphwire.errors import MissingPluginError, OpsetError, Problem
 from graphwire.evolve.plain_values import walk_nodes
-from graphwire.hooks import Registry, remedy_for_requirements
+from graphwire.registry import Registry, remedy_for_requirements
 from graphwire.schema import PluginRequirement, Program
 from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
 

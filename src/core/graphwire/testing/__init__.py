@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from graphwire.testing.command import CommandContract
+    from graphwire.testing.command import CommandContract, run_command
     from graphwire.testing.constant_codec import ConstantCodecContract
     from graphwire.testing.op_handler import OpHandlerContract
     from graphwire.testing.opset import OpsetContract
@@ -32,6 +32,7 @@ __all__ = [
     "WireFormatContract",
     "assert_same_program",
     "assert_same_values",
+    "run_command",
     "trees",
 ]
 
@@ -45,6 +46,7 @@ _MODULES: Final = {
     "WireFormatContract": "wire_format",
     "assert_same_program": "programs",
     "assert_same_values": "programs",
+    "run_command": "command",
     "trees": "strategies",
 }
 """The module of each public name."""

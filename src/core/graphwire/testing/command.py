@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from graphwire.cli import main
-from graphwire.hooks import Command, Registry, default_registry
+from graphwire.cli import main as run_command
+from graphwire.registry import Command, Registry, default_registry
 from graphwire.testing.suites import assert_light_imports, plugin_of
+
+__all__ = ["CommandContract", "run_command"]
 
 
 class CommandContract:
@@ -39,17 +41,17 @@ class CommandContract:
 
     def test_help_is_shown_and_wrong_options_are_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
         """`--help` succeeds, the list of commands has the command, and an unknown option is a mistake of the caller."""
-        assert main([self.command.name, "--help"]) == 0
+        assert run_command([self.command.name, "--help"]) == 0
         assert f"usage: graphwire {self.command.name}" in capsys.readouterr().out
-        assert main(["--help"]) == 0
+        assert run_command(["--help"]) == 0
         assert self.command.name in capsys.readouterr().out
-        assert main([self.command.name, "--no-such-option-of-any-command"]) == 2
+        assert run_command([self.command.name, "--no-such-option-of-any-command"]) == 2
         assert "Traceback" not in capsys.readouterr().err
 
     def test_calls_succeed(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Each call returns 0, and prints no error."""
         for arguments in self.calls:
-            assert main([self.command.name, *arguments]) == 0, capsys.readouterr().err
+            assert run_command([self.command.name, *arguments]) == 0, capsys.readouterr().err
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         """Neither importing the module nor showing help imports torch: the command line starts at once."""

@@ -22,7 +22,7 @@ from torch.export import ExportedProgram
 
 from graphwire.api.programs import dumps, from_schema, load, loads, save, to_schema
 from graphwire.errors import DecodeError, GraphwireError
-from graphwire.hooks import ConstantCodec, Registry, Tree
+from graphwire.registry import ConstantCodec, Registry, Tree
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
 from graphwire.testing.suites import assert_light_imports, registry_with, saved_again

@@ -25,7 +25,7 @@ from torch.export import ExportedProgram
 from graphwire.api.programs import dumps, loads, to_schema
 from graphwire.errors import GraphwireError
 from graphwire.evolve.plain_values import encode_value, walk_nodes
-from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
+from graphwire.registry import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
 from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.snapshots import graph_nodes

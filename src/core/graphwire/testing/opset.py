@@ -34,7 +34,7 @@ from graphwire.api.programs import dumps, from_schema, load, loads, to_schema
 from graphwire.errors import GraphwireError, OpsetError, Problem
 from graphwire.evolve.planner import apply, plan, plan_for
 from graphwire.evolve.requirements import marked_operators
-from graphwire.hooks import OpsetUpgrader, Registry, default_registry
+from graphwire.registry import OpsetUpgrader, Registry, default_registry
 from graphwire.schema import Program, SignatureNames
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import ProgramSuite, assert_light_imports, run_program

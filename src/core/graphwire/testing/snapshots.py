@@ -21,7 +21,7 @@ from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import guards_of, symbolic_node, symbolic_parts
 from graphwire.bridge.torch_compat.pytree import children_of, context_of, is_treespec
 from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function
-from graphwire.hooks import default_registry
+from graphwire.registry import default_registry
 from graphwire.schema.texts.metadata import ProcessNumbers
 
 Snapshot: TypeAlias = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from graphwire.hooks import Tree
+from graphwire.registry import Tree
 
 _AWKWARD_KEYS = ["", "$", "$bytes", "$float", "$$bytes", "\0", "a.b", "0", "é", "e\u0301"]
 _AWKWARD_KEYS += ["__proto__", "as_tensor"]

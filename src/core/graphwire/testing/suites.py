@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from graphwire.hooks import ConstantCodec, Registry, default_registry, hookimpl
+from graphwire.registry import ConstantCodec, Registry, default_registry, hookimpl
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

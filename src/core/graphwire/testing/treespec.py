@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.torch_compat.pytree import context_of, flatten_one, is_flattened, unflatten
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks import Registry, Tree, TreespecSerializer
+from graphwire.registry import Registry, Tree, TreespecSerializer
 from graphwire.schema.texts.treespec import (
     LEAF,
     TreeSpec,

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from graphwire.errors import ArchiveError, EncodeError
-from graphwire.hooks import NewTensor, StoreIndex, WeightStore
+from graphwire.registry import NewTensor, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.suites import assert_light_imports
 from graphwire.wire.archive.source import FileSource

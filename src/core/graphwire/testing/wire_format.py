@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks import BoundedFormat, RecordFormat, Tree, WireFormat
+from graphwire.registry import BoundedFormat, RecordFormat, Tree, WireFormat
 from graphwire.testing.strategies import same_tree, trees
 from graphwire.testing.suites import assert_light_imports
 from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree

@@ -14,7 +14,7 @@ from graphwire.errors import (
     SchemaError,
     UnknownFormatError,
 )
-from graphwire.hooks import BoundedFormat, CountingFormat, ProgramReader, RecordFormat, Tree, WireFormat
+from graphwire.registry import BoundedFormat, CountingFormat, ProgramReader, RecordFormat, Tree, WireFormat
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts.treespec import PROTOCOL, TreeSpec, dump_json, parse_treespec
 from graphwire.schema.trees import to_tree

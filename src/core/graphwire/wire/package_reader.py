@@ -22,8 +22,8 @@ from itertools import chain
 import msgspec
 
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
-from graphwire.hooks import Registry, Tree, WireFormat, remedy_for_requirements
 from graphwire.process import TYPE_ANALYSIS
+from graphwire.registry import Registry, Tree, WireFormat, remedy_for_requirements
 from graphwire.schema import PluginRequirement, Program, WeightReferences
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record

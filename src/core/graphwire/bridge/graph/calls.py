@@ -15,7 +15,7 @@ from graphwire.bridge.graph.arguments import Scope, decode_argument, encode_argu
 from graphwire.bridge.graph.operators import call_of
 from graphwire.bridge.graph.values import EncodeScope
 from graphwire.errors import DecodeError, EncodeError, locate
-from graphwire.hooks import NodeCodec
+from graphwire.registry import NodeCodec
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
 from graphwire.wire.plain_trees import check_plugin_tree
 

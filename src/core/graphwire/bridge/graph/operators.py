@@ -25,7 +25,7 @@ from graphwire.errors import (
     shown,
 )
 from graphwire.evolve.plain_values import walk_nodes
-from graphwire.hooks import OpHandler, Registry, remedy_for_name, unavailable_error
+from graphwire.registry import OpHandler, Registry, remedy_for_name, unavailable_error
 from graphwire.schema import Argument, ArgumentKind, Graph, NamedArgument, Node, install_advice
 
 # ------------------------------------------------- placeholders for operators that are unavailable on this installation

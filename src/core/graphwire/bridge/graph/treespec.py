@@ -37,7 +37,7 @@ from graphwire.errors import (
     UnknownTypeError,
     exception_text,
 )
-from graphwire.hooks import (
+from graphwire.registry import (
     Registry,
     TreespecType,
     remedy_for_name,

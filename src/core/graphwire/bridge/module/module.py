@@ -32,7 +32,7 @@ from graphwire.bridge.torch_compat.private import name_by_attributes, rename_bui
 from graphwire.bridge.torch_compat.pytree import children_of, context_of
 from graphwire.bridge.torch_compat.verifiers import verifier_of
 from graphwire.errors import DecodeError, located
-from graphwire.hooks import Registry
+from graphwire.registry import Registry
 from graphwire.wire.payloads import Payloads
 
 _TRAINING = "TRAINING"

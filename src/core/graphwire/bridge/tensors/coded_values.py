@@ -21,7 +21,7 @@ from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_ten
 from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import as_parameter, buffer_mark, is_transformed, mark_buffer
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
-from graphwire.hooks import ConstantCodec, Registry, Tree, remedy_for_name, unavailable_error
+from graphwire.registry import ConstantCodec, Registry, Tree, remedy_for_name, unavailable_error
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
 from graphwire.wire.plain_trees import check_plugin_tree
 

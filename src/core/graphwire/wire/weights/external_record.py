@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphwire.errors import ChecksumError, GraphwireError
-from graphwire.hooks import Chunk
+from graphwire.registry import Chunk
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire.archive.source import FileSource
 from graphwire.wire.memory import allocate

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from graphwire.errors import ArchiveError, Problem
-from graphwire.hooks import StoredTensor
+from graphwire.registry import StoredTensor
 from graphwire.schema import ITEM_SIZES, PayloadMeta, RecordReference, Region
 from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
 from graphwire.wire.weights.boxes import is_contiguous, is_dense, row_major

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, WeightsError
-from graphwire.hooks import Chunk, Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
+from graphwire.registry import Chunk, Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire.archive.archive_record import RecordCache
 from graphwire.wire.archive.source import FileSource

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from graphwire.errors import EncodeError
-from graphwire.hooks import NewTensor, WeightStore
+from graphwire.registry import NewTensor, WeightStore
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire.archive.source import BufferSource
 from graphwire.wire.memory import allocate

@@ -15,12 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import GraphwireError, PluginConflictError
-from graphwire.hooks.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, is_in_box, normal_name
-from graphwire.hooks.provisions import Provision, Refusal, step_name
+from graphwire.registry.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, is_in_box, normal_name
+from graphwire.registry.provisions import Provision, Refusal, step_name
 from graphwire.schema import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
-    from graphwire.hooks.registry import Registry
+    from graphwire.registry.registry import Registry
 
 
 class UnavailableName(msgspec.Struct, frozen=True):

@@ -14,8 +14,8 @@ import msgspec
 import pluggy
 
 from graphwire.errors import GraphwireError, PluginError
-from graphwire.hooks import hookspecs
-from graphwire.hooks.interfaces import (
+from graphwire.registry import hookspecs
+from graphwire.registry.interfaces import (
     OWN_COMMANDS,
     OWN_METADATA,
     TORCH_METADATA,
@@ -33,7 +33,7 @@ from graphwire.hooks.interfaces import (
     TreespecSerializer,
     WireFormat,
 )
-from graphwire.hooks.weight_stores import WeightStore
+from graphwire.registry.weight_stores import WeightStore
 
 # ----------------------- checks of single providers: the types of their attributes, and the signatures of their methods
 

@@ -19,8 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import PluginError
-from graphwire.hooks import hookspecs
-from graphwire.hooks.provisions import Provision, Refusal, error_text, provisions_of
+from graphwire.registry import hookspecs
+from graphwire.registry.provisions import Provision, Refusal, error_text, provisions_of
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint

@@ -1,4 +1,4 @@
-"""How do plugins extend graphwire? Hook specifications, provider interfaces, discovery and the registry.
+"""What authors of plugins import: hook interfaces, and what their providers need of graphwire.
 
 A plugin is a module with functions that are marked `@hookimpl`. Each returns a list of providers:
 
@@ -12,95 +12,115 @@ A plugin is a module with functions that are marked `@hookimpl`. Each returns a 
     graphwire_weight_stores           WeightStore                      weights outside of a program's file
     graphwire_commands                Command                          commands of the command line
 
-help(graphwire.hooks.WireFormat) has the members of a provider.
+help(graphwire.hooks.WireFormat) has the members of a provider. The names here stay; the modules that define them may move.
 """
 
-from graphwire.hooks.conflicts import (
-    is_older,
-    remedy_for_name,
-    remedy_for_plugin,
-    remedy_for_requirements,
-    remedy_for_unavailable_name,
-    unavailable_error,
+from graphwire.cli.files import (
+    FAILED,
+    FOUND,
+    OK,
+    Input,
+    ReadFiles,
+    add_output,
+    destination_of,
+    for_each_file,
+    inputs_of,
 )
-from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
-from graphwire.hooks.hookspecs import PROJECT, hookimpl
-from graphwire.hooks.interfaces import (
-    OWN_COMMANDS,
+from graphwire.cli.options import add_files, open_options
+from graphwire.cli.terminal import Output, Section
+from graphwire.evolve.node_editor import NodeEditor
+from graphwire.evolve.planner import opset_steps
+from graphwire.registry import (
     BoundedFormat,
+    Chunk,
     Command,
     ConstantCodec,
     CountingFormat,
     FittingTreespecSerializer,
     MetadataKey,
+    NewTensor,
     NodeCodec,
     OpHandler,
     OpsetStep,
     OpsetUpgrader,
+    PluginInfo,
     ProgramReader,
     PropagatingUpgrader,
-    RecordFormat,
-    Tree,
-    TreespecSerializer,
-    WireFormat,
-)
-from graphwire.hooks.provisions import step_name
-from graphwire.hooks.registry import Registry, TreespecType, default_registry, registry_or_installed
-from graphwire.hooks.weight_stores import (
-    Chunk,
-    NewTensor,
     PrunableFolder,
     PrunableStore,
+    RecordFormat,
+    Registry,
     StoredTensor,
     StoreFile,
     StoreFolder,
     StoreIndex,
+    Tree,
+    TreespecSerializer,
     UnusedFile,
     WeightStore,
+    WireFormat,
+    default_registry,
+    hookimpl,
 )
+from graphwire.schema.texts.constructor import parse_expression
+from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.treespec import TreeSpec, dump_json, load_json
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree
 
 __all__ = [
-    "OWN_COMMANDS",
-    "PROJECT",
+    "DEFAULT_LIMITS",
+    "FAILED",
+    "FOUND",
+    "MAX_DEPTH",
+    "OK",
     "BoundedFormat",
     "Chunk",
     "Command",
     "ConstantCodec",
     "CountingFormat",
     "FittingTreespecSerializer",
+    "Input",
+    "Limits",
     "MetadataKey",
     "NewTensor",
     "NodeCodec",
+    "NodeEditor",
     "OpHandler",
     "OpsetStep",
     "OpsetUpgrader",
+    "Output",
     "PluginInfo",
     "ProgramReader",
     "PropagatingUpgrader",
     "PrunableFolder",
     "PrunableStore",
+    "ReadFiles",
     "RecordFormat",
     "Registry",
+    "Section",
     "StoreFile",
     "StoreFolder",
     "StoreIndex",
     "StoredTensor",
     "Tree",
+    "TreeSpec",
     "TreespecSerializer",
-    "TreespecType",
     "UnusedFile",
     "WeightStore",
     "WireFormat",
+    "add_files",
+    "add_output",
     "default_registry",
-    "discover_plugins",
+    "destination_of",
+    "dump_json",
+    "for_each_file",
+    "format_infix",
     "hookimpl",
-    "is_older",
-    "load_plugin",
-    "registry_or_installed",
-    "remedy_for_name",
-    "remedy_for_plugin",
-    "remedy_for_requirements",
-    "remedy_for_unavailable_name",
-    "step_name",
-    "unavailable_error",
+    "inputs_of",
+    "load_json",
+    "measure_tree",
+    "open_options",
+    "opset_steps",
+    "parse_expression",
 ]

@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
-from graphwire.hooks.conflicts import (
+from graphwire.registry.conflicts import (
     UnavailableName,
     conflict_error,
     conflict_of,
     remedy_for_plugin,
     settle_conflicts,
 )
-from graphwire.hooks.discovery import (
+from graphwire.registry.discovery import (
     ALLOW_VARIABLE,
     BLOCK_VARIABLE,
     GraphwirePluginWarning,
@@ -32,7 +32,7 @@ from graphwire.hooks.discovery import (
     plugin_names,
     warn_of,
 )
-from graphwire.hooks.interfaces import (
+from graphwire.registry.interfaces import (
     Command,
     ConstantCodec,
     MetadataKey,
@@ -42,8 +42,8 @@ from graphwire.hooks.interfaces import (
     TreespecSerializer,
     WireFormat,
 )
-from graphwire.hooks.provisions import HOOKS, Provision, error_text
-from graphwire.hooks.weight_stores import WeightStore
+from graphwire.registry.provisions import HOOKS, Provision, error_text
+from graphwire.registry.weight_stores import WeightStore
 
 # ------------------------------- the container types that treespec serializers support, by serialized name and by class
 

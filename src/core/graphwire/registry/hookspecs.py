@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pluggy
 
-from graphwire.hooks.interfaces import (
+from graphwire.registry.interfaces import (
     Command,
     ConstantCodec,
     MetadataKey,
@@ -15,7 +15,7 @@ from graphwire.hooks.interfaces import (
     TreespecSerializer,
     WireFormat,
 )
-from graphwire.hooks.weight_stores import WeightStore
+from graphwire.registry.weight_stores import WeightStore
 
 PROJECT = "graphwire"
 """The pluggy project name, and the entry-point group that plugins register under."""
