@@ -46,7 +46,10 @@ def installed() -> None:
         for file in sorted(folder.rglob("*.py")):
             name = ".".join(file.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
             if not name.startswith(NEEDS_TORCH) and file.stem != "__main__":
-                import_module(name)
+                with warnings.catch_warnings(
+                    action="ignore", category=DeprecationWarning
+                ):  # former places of names
+                    import_module(name)
     assert graphwire.__version__ == metadata.version("graphwire")
     assert command("--version").split()[-1] == graphwire.__version__
     assert "torch" not in sys.modules, "a module imports torch"
