@@ -16,7 +16,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from graphwire import hookimpl
 from graphwire.errors import DecodeError, GraphwireError, UnknownTypeError
@@ -94,7 +94,7 @@ class TorchaoTensors:
                 f"the installed torchao has no tensor {name!r:.200}", remedy=_remedy(written)
             )
         try:
-            return TensorSubclasses().decode({"class": name, **rest}, tensors)
+            return TensorSubclasses().decode({"class": name, **cast("dict[str, Any]", rest)}, tensors)
         except GraphwireError as error:
             error.remedy = error.remedy or _remedy(written)
             raise

@@ -116,7 +116,7 @@ def _cache_class(name: str) -> type:
     import transformers
 
     register()
-    return getattr(transformers, name.rpartition(".")[2])  # type: ignore[no-any-return]
+    return getattr(transformers, name.rpartition(".")[2])
 
 
 def _strange_context(name: str, context: Any) -> EncodeError:
@@ -218,7 +218,7 @@ class DynamicCaches:
                         pass
                     case _:
                         raise DecodeError(f"this is not a context of a DynamicCache: {tree!r:.80}")
-            case 2, {"windows": list(windows)} if len(tree) == 1 and _are_windows(windows):
+            case 2, {"windows": list(windows), **rest} if not rest and _are_windows(windows):
                 pass
             case _:
                 raise DecodeError(f"this is not a context of a DynamicCache: {tree!r:.80}")

@@ -133,7 +133,7 @@ def _tensor(name: str, entry: Any, places: Mapping[tuple[int, ...], tuple[str, i
             pass
         case _:
             raise _malformed(f"the tensor {name!r:.200} is not a strided one of a known element type")
-    chunks = {}
+    chunks: dict[tuple[int, ...], SavedChunk] = {}
     for each in _field(entry, kind, "chunks", list):
         start, sizes = (
             _numbers(_field(each, "ChunkStorageMetadata", key, tuple)) for key in ("offsets", "sizes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import torch
 from torch._higher_order_ops.utils import autograd_not_implemented, register_fake
@@ -95,7 +96,7 @@ def _(x: torch.Tensor, function: Pointwise) -> torch.Tensor:
 
 
 @apply.py_functionalize_impl
-def _(context, x, function):
+def _(context: Any, x: torch.Tensor, function: Any) -> Any:
     with context.redispatch_to_next():
         return context.wrap_tensors(apply(context.unwrap_tensors(x), function))
 

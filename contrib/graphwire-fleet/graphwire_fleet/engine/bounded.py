@@ -57,7 +57,7 @@ class Ended(NamedTuple):
 
     kind: str
     message: str
-    index: int
+    position: int
     """The file it worked on; -1 for none."""
     place: str = ""
 
@@ -91,17 +91,17 @@ class Bounded:
                 continue
             self.close()
             rest = batch[count:]
-            if ended.index < count:  # It had not begun with any of the others.
+            if ended.position < count:  # It had not begun with any of the others.
                 starts = 0 if count else starts + 1
                 if starts == _STARTS:
                     raise FleetError(f"a worker ends before it reads a file: {ended.message}")
             elif ended.kind == _TIMEOUT or is_alone:
-                file = rest.pop(ended.index - count)
+                file = rest.pop(ended.position - count)
                 failure = Failure(ended.kind, ended.message, ended.place)
                 for piece, counts in packed(self._work, [Result(file, failure=failure)]):
                     _keep(done, piece, counts)
             else:
-                waiting.append(([rest.pop(ended.index - count)], True))
+                waiting.append(([rest.pop(ended.position - count)], True))
             if rest:
                 waiting.append((rest, is_alone))
         return done

@@ -232,7 +232,8 @@ def _damaged(path: Path, problem: str) -> ArchiveError:
     kept = folder / "kept" / path.parent.name / path.stem
     remedy = f"The file as it was is {kept}" if kept.exists() else ""
     damage = ArchiveError(f"an entry of the journal is damaged: {problem}", place=path.name, remedy=remedy)
-    return damage.of(str(folder))
+    damage.of(str(folder))
+    return damage
 
 
 def _write(path: Path, tree: Mapping[str, Any]) -> None:
