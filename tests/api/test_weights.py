@@ -461,7 +461,20 @@ def test_a_stream_has_no_folder(tmp_path: Path) -> None:
     check(graphwire.loads(stream.getvalue(), weights=tmp_path / "m.safetensors"))
 
 
-def test_damaged_weights_are_not_exported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda file, new: graphwire.weights(file, export=new),
+        lambda file, new: graphwire.convert(file, new, format="cbor"),
+        lambda file, new: graphwire.view(file, weights=True).save(new),
+        lambda file, new: graphwire.diff(file, file, weights=True),
+        lambda file, new: graphwire.content_hash(file, weights=True),
+        lambda file, new: graphwire.load(file, verify=True),
+        lambda file, new: graphwire.load_module(file, copy=True),
+    ],
+    ids=["export", "convert", "view", "diff", "hash", "load", "load_module"],
+)
+def test_damaged_weights_are_not_used(use: Callable[[Path, Path], object], tmp_path: Path) -> None:
     module = torch.nn.Linear(4, 2)
     file, new = tmp_path / "a.pt2", tmp_path / "w.safetensors"
     graphwire.save(torch.export.export(module, (torch.ones(1, 4),)), file)
@@ -469,7 +482,7 @@ def test_damaged_weights_are_not_exported(tmp_path: Path) -> None:
     start = data.index(bytes(module.weight.detach().untyped_storage()))
     file.write_bytes(data[:start] + b"damaged!" + data[start + 8 :])
     with pytest.raises(errors.ChecksumError, match=r"a\.pt2.*weight_"):
-        graphwire.weights(file, export=new)
+        use(file, new)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.pt2"]
 
 

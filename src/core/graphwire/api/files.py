@@ -378,7 +378,7 @@ def weights(
     """
     with open(file, **options) as archive:
         from graphwire.api.saved_weights import export_weights, list_weights
-        from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
+        from graphwire.wire.archive.archive_record import verify_records
 
         name = archive.method(method)
         archive.program_of(name)
@@ -386,9 +386,7 @@ def weights(
         listed = list_weights(payloads, archive.weights.references, archive.weights.divided)
         if export is not None:
             archive.check_weights(name)
-            for record in payloads.records.values():
-                if isinstance(record, (ArchiveRecord, SwappedRecord)):
-                    record.verify()
+            verify_records(payloads.records.values())
             place = located(export, options.get("storage_options"))
             if lost := export_weights(payloads, place, archive.registry):
                 raise EncodeError(

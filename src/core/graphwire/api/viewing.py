@@ -249,14 +249,17 @@ def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
 
     Raises:
         EncodeError: torch is not installed.
+        ChecksumError: the bytes of a weight are not those that were written.
         As `Record.view`.
     """
     _check_torch()
     from graphwire.bridge.weight_elements import element_facts
+    from graphwire.wire.archive.archive_record import verify_records
 
     places = _places(shown)
     found: dict[str, WeightFacts] = {}
     for _, payloads in shown.programs.values():
+        verify_records(payloads.records.values())
         for name, each in element_facts(payloads).items():
             facts = WeightFacts(places.get(name, ""), not_finite=each.not_finite)
             if each.finite:

@@ -17,7 +17,7 @@ from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError
 
 if TYPE_CHECKING:
-    from graphwire.registry import WeightStore
+    from graphwire.registry import PluginInfo, WeightStore
 
 
 class _Suite(NamedTuple):
@@ -48,7 +48,9 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
         " providers: their suites need examples, which the plugin's own tests give. The exit code is 1 if a test fails. Needs the"
         " extra graphwire[test]."
     )
-    parser.add_argument("name", metavar="NAME", help="the plugin's name, as `graphwire plugins` lists it")
+    parser.add_argument(
+        "name", metavar="NAME", help="the plugin's name, as `graphwire plugins` lists it, or its distribution"
+    )
     parser.add_argument("--only", metavar="TEXT", default="", help="only tests whose names contain this")
     parser.add_argument(
         "--location",
@@ -62,11 +64,7 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.registry import default_registry
 
     registry = default_registry()
-    plugins = {each.name: each for each in registry.plugins}
-    if arguments.name not in plugins:
-        remedy = f"Installed are {', '.join(plugins)}" if plugins else "No plugins are installed"
-        raise PluginError(f"there is no plugin {arguments.name!r:.80}", remedy=remedy)
-    plugin = plugins[arguments.name]
+    plugin = _named(arguments.name, registry.plugins)
     if plugin.status in ("blocked", "broken"):
         raise PluginError(f"the {plugin} is {plugin.status}: {plugin.reason}")
     for refused in plugin.refused:
@@ -94,6 +92,22 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
     }
     code = _run(_test_file(tested, locations), arguments.only, output) if tested else OK
     return max(code, FOUND if plugin.refused else OK)
+
+
+def _named(name: str, plugins: Sequence[PluginInfo]) -> PluginInfo:
+    """Return the plugin of a name, or the only one of a distribution, as pip compares names: `my-format` is `my_format`."""
+    from graphwire.registry import normal_name
+
+    wanted = normal_name(name)
+    by_name = [each for each in plugins if normal_name(each.name) == wanted]
+    found = by_name or [each for each in plugins if normal_name(each.distribution) == wanted]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(each.name for each in found or plugins)
+    if found:
+        raise PluginError(f"{name!r:.80} names several plugins", remedy=f"Name one of {listed}")
+    remedy = f"Installed are {listed}" if listed else "No plugins are installed"
+    raise PluginError(f"there is no plugin {name!r:.80}", remedy=remedy)
 
 
 def _location(store: WeightStore, given: str | None) -> str:

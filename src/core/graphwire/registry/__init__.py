@@ -8,7 +8,7 @@ from graphwire.registry.conflicts import (
     remedy_for_unavailable_name,
     unavailable_error,
 )
-from graphwire.registry.discovery import PluginInfo, discover_plugins, load_plugin
+from graphwire.registry.discovery import PluginInfo, discover_plugins, load_plugin, normal_name
 from graphwire.registry.hookspecs import PROJECT, hookimpl
 from graphwire.registry.interfaces import (
     OWN_COMMANDS,
@@ -81,6 +81,7 @@ __all__ = [
     "hookimpl",
     "is_older",
     "load_plugin",
+    "normal_name",
     "registry_or_installed",
     "remedy_for_name",
     "remedy_for_plugin",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from graphwire.errors import ArchiveError, ChecksumError
@@ -127,6 +127,17 @@ class SwappedRecord:
         for index in range(self._width):
             swapped[index :: self._width] = source[self._width - 1 - index :: self._width]
         return swapped
+
+
+def verify_records(records: Iterable[Record]) -> None:
+    """Compare the bytes of those records that lie in an archive with its checksums, before their elements are used.
+
+    Raises:
+        ChecksumError: the bytes of a record are not those that were written.
+    """
+    for record in records:
+        if isinstance(record, (ArchiveRecord, SwappedRecord)):
+            record.verify()
 
 
 # ---------------------- a folder of this machine that keeps records of remote files, each in a file named by its digest
