@@ -88,7 +88,7 @@ class JsonFormat:
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         data = bytes(buffer)
-        if _containers(data) > MAX_RECORDS:
+        if len(data) > MAX_RECORDS and _containers(data) > MAX_RECORDS:
             return None
         try:
             program = _PROGRAMS.decode(data)

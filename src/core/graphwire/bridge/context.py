@@ -160,6 +160,19 @@ class DescribedTensor(NamedTuple):
     """Whether all sizes, strides and the offset are plain numbers."""
 
 
+class StridedTensor(NamedTuple):
+    """The contents of the record of a tensor with elements, as torch's types."""
+
+    record: TensorMeta
+    """Kept alive here because lookups use its id."""
+    dtype: torch.dtype
+    sizes: list[int]
+    strides: list[int]
+    offset: int
+    nbytes: int
+    """How many bytes, from its storage's start, it needs."""
+
+
 @dataclass(slots=True)
 class DecodeContext:
     """State that the steps of one load share."""
@@ -207,6 +220,8 @@ class DecodeContext:
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
     described: dict[int, DescribedTensor] = field(default_factory=dict)
     """By the id of the record. Equal tensors mostly share a record."""
+    strided: dict[int, StridedTensor] = field(default_factory=dict)
+    """The same for tensors with elements."""
 
     @property
     def shape_env(self) -> ShapeEnv:

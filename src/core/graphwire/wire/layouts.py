@@ -22,7 +22,7 @@ import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
 from graphwire.process import TYPE_ANALYSIS
-from graphwire.schema import PayloadConfig, PayloadMeta, Program
+from graphwire.schema import PayloadConfig, PayloadMeta, Program, TensorMeta
 from graphwire.wire.archive.archive_record import SwappedRecord, payload_record
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.payloads import (
@@ -349,10 +349,13 @@ class Layout:
         config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
         state = StateDict()
         swapped = "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
+        metas: dict[bytes, TensorMeta | None] = {}
         for name, meta in config.items():
             if meta.use_pickle:
                 self._add_pickled(state, name, meta, folder, copied)
                 continue
+            # Equal metas become one record, which is read once.
+            meta.tensor_meta = metas.setdefault(msgspec.json.encode(meta.tensor_meta), meta.tensor_meta)
             state.metas[name] = meta
             full_name = folder + meta.path_name
             if full_name not in self.reader or meta.placement is not None or full_name in state.records:

@@ -325,6 +325,8 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
     def _tie_problems(self, folder: str, metas: Mapping[str, PayloadMeta]) -> Iterator[Problem]:
         """Yield a problem for each tie that contradicts what it ties: it would give a value the elements of another."""
         for name, meta in metas.items():
+            if meta.same_as is None and meta.weight is None and meta.shared is None:
+                continue
             place, known = f"{folder}{name}", metas.get(meta.same_as or "")
             if known is not None and (known.path_name != meta.path_name or not _is_alike(known, meta)):
                 told = f"it is said to be the same tensor as {meta.same_as!r:.200}, which differs"
@@ -356,8 +358,12 @@ def _is_alike(one: PayloadMeta, other: PayloadMeta) -> bool:
 
 def known_integers(values: list[SymInt]) -> list[int] | None:
     """Return sizes, strides or offsets as integers; None if one is symbolic or negative."""
-    known = [value.as_int for value in values if value.as_int is not None and value.as_int >= 0]
-    return known if len(known) == len(values) else None
+    known: list[int] = []
+    for value in values:
+        if (number := value.as_int) is None or number < 0:
+            return None
+        known.append(number)
+    return known
 
 
 def extent(meta: TensorMeta) -> int | None:

@@ -24,7 +24,7 @@ from graphwire.errors import (
     exception_text,
     shown,
 )
-from graphwire.evolve.plain_values import walk_nodes
+from graphwire.evolve.plain_values import graphs_in, walk_nodes
 from graphwire.registry import OpHandler, Registry, remedy_for_name, unavailable_error
 from graphwire.schema import Argument, ArgumentKind, Graph, NamedArgument, Node, install_advice
 
@@ -272,6 +272,15 @@ def check_operators(context: DecodeContext, graph: Graph) -> None:
     Raises:
         UnknownOperatorError: some are unavailable; the message names each, with its first use.
     """
+    targets = {node.target: node for each in graphs_in(graph) for node in each.nodes}
+    try:
+        for target, node in targets.items():
+            decode_operator(context, target, node)
+    except UnknownOperatorError:
+        _report_operators(context, graph)
+
+
+def _report_operators(context: DecodeContext, graph: Graph) -> None:
     missing: dict[str, UnknownOperatorError] = {}
     for place, node in walk_nodes(graph):
         if node.target in context.operators or node.target in missing:

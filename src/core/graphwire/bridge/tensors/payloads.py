@@ -17,7 +17,7 @@ from graphwire.analysis.validation.weight_checks import (
     tensor_difference,
     tensor_facts,
 )
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.context import DecodeContext, EncodeContext, StridedTensor
 from graphwire.bridge.tensors.coded_values import CodedValues, class_name, decode_coded
 from graphwire.bridge.tensors.storages import RecordTable, StorageTable, is_plain, placement_of
 from graphwire.bridge.tensors.tensor_metas import (
@@ -281,12 +281,11 @@ def _decode_tensor(
             "the record is a pickle, which is not read because reading one runs code",
             remedy="Write the program again with graphwire",
         )
-    if decode_layout(described) is not torch.strided:
-        raise DecodeError(f"a payload of layout {decode_layout(described)} needs a constant codec")
     if meta.placement == "fake":
+        _check_strided(described)
         tensor = decode_tensor_meta(context, described, input_value=True)
     else:
-        tensor = _strided(context, meta, described, folder, table)
+        tensor = _with_elements(context, meta, described, folder, table)
     if meta.conj:
         tensor = tensor.conj()
     if meta.neg:
@@ -299,15 +298,29 @@ def _decode_tensor(
     return tensor
 
 
-def _strided(
-    context: DecodeContext, meta: PayloadMeta, described: TensorMeta, folder: str, table: StorageTable
-) -> torch.Tensor:
+def _check_strided(described: TensorMeta) -> None:
+    if (layout := decode_layout(described)) is not torch.strided:
+        raise DecodeError(f"a payload of layout {layout} needs a constant codec")
+
+
+def _strided(described: TensorMeta) -> StridedTensor:
+    _check_strided(described)
     dtype = decode_dtype(described)
     sizes, strides = known_integers(described.sizes), known_integers(described.strides)
     offset = described.storage_offset.as_int
     needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
-    if needed is None:
+    if sizes is None or strides is None or offset is None or needed is None:
         raise ArchiveError("the sizes, strides and offset describe no tensor")
+    return StridedTensor(described, dtype, sizes, strides, offset, needed)
+
+
+def _with_elements(
+    context: DecodeContext, meta: PayloadMeta, described: TensorMeta, folder: str, table: StorageTable
+) -> torch.Tensor:
+    found = context.strided.get(id(described))
+    if found is None:
+        found = context.strided[id(described)] = _strided(described)
+    _, dtype, sizes, strides, offset, needed = found
     if meta.placement == "meta":
         return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
     name = meta.shared or folder + meta.path_name

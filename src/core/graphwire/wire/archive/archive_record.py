@@ -59,9 +59,9 @@ class ArchiveRecord:
         The bytes are a checked copy if the caller chose copies, the record is deflated, or its offset is not a multiple of
         `ALIGNMENT`. (torch aligns records, but releases up to 2.7 do not align an archive inside an archive.)
         """
-        if self._copied or not self._archive.is_stored(self._name):
+        if self._copied:
             return self._archive.copy(self._name)
-        view = self._archive.map(self._name)
+        view = self._archive.map(self._name)  # a copy if it is deflated
         if self.nbytes and address(view) % ALIGNMENT:
             return self._archive.copy(self._name)
         return view
