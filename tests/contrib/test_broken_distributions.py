@@ -59,7 +59,7 @@ REASONS = {
     "exits": "SystemExit: 3",
     "signature": "surprise",
     "raises": "RuntimeError: in the hook",
-    "wrong_type": "graphwire_wire_formats returns str 'a format', not a list of WireFormat",
+    "wrong_type": "graphwire_wire_formats returns 'a format', not a list of WireFormat",
     "no_protocol": "it has no method `decode`",
     "twin_one": "'twin' is claimed by plugin `twin_one` of broken-twin-one==1.2 and by plugin `twin_two`",
     "twin_two": "'twin' is claimed by plugin `twin_one` of broken-twin-one==1.2 and by plugin `twin_two`",

@@ -93,7 +93,7 @@ RIVALS: dict[str, Rival] = {
         f"{_WITHOUT} return [Format]",
         "provides the class Format, not a valid WireFormat: it is a class; provide an instance",
     ),
-    "text": Rival(f"{_WITHOUT} return 'json'", "returns str 'json', not a list of WireFormat"),
+    "text": Rival(f"{_WITHOUT} return 'json'", "returns 'json', not a list of WireFormat"),
     "mapping": Rival(f"{_WITHOUT} return {{'a': Format()}}", "returns a dict, not a list"),
     "endless": Rival(f"{_WITHOUT}\n    while True: yield Format()", "provides more than 10,000 things"),
     "late": Rival(f"{_WITHOUT}\n    yield Format()\n    raise OSError('late')", "OSError: late"),
@@ -140,7 +140,7 @@ RIVALS: dict[str, Rival] = {
     # operator handlers
     "aten": Rival(
         handlers("namespace, opset_version = 'aten', 99"),
-        "the namespace 'aten' is claimed by plugin `ops` of graphwire",
+        "the op handler 'torch.ops.aten.' is claimed by plugin `ops` of graphwire",
     ),
     "relu": Rival(
         handlers("prefixes = ('torch.ops.aten.relu.',)"),
@@ -160,7 +160,7 @@ RIVALS: dict[str, Rival] = {
     "truth": Rival(handlers("opset_version = True"), "`opset_version` is True, not an int"),
     "manner": Rival(handlers("convention = 'own'"), "`convention` is 'own', not schema, symbolic or generic"),
     "single": Rival(
-        handlers("prefixes = 'torch.ops.NAME.'"), "`prefixes` is str 'torch.ops.NAME.', not a sequence"
+        handlers("prefixes = 'torch.ops.NAME.'"), "`prefixes` is 'torch.ops.NAME.', not a sequence"
     ),
     "one_way": Rival(
         handlers("def encode_node(self, target, args, kwargs, encode): ..."), "no method `decode_node`"
@@ -187,7 +187,7 @@ RIVALS: dict[str, Rival] = {
     ),
     "of_aten": Rival(
         steps('OpsetStep("aten", 9, 10, {"torch.ops.aten.x": print})', 'OpsetStep("aten", 10, 11)'),
-        "the namespace 'aten' is claimed by plugin `ops` of graphwire",
+        "the namespace 'aten' is claimed by plugin `opsets` of graphwire",
     ),
     "unasked": Rival(steps('OpsetStep("NAME", 1, 2, {"NAME.f": lambda: None})'), "that of NAME.f takes ()"),
     "yields": Rival(
@@ -228,7 +228,7 @@ RIVALS: dict[str, Rival] = {
     "version_one": Rival(
         handlers("namespace = 'library'"),
         "",
-        "the namespace 'library', in the versions 1 and 2, is claimed by plugin `ver",
+        "the namespace 'library' is claimed by plugin `ver",
     ),
     "version_two": Rival(
         handlers("namespace, opset_version = 'library', 2"), "", "and by plugin `version_two` of gw-rival-"

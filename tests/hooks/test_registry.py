@@ -221,11 +221,11 @@ BROKEN = {
     "no hooks": ("def graphwire_wire_formats(): return []", "implements none of the hooks"),
     "returns None": (
         "@hookimpl\ndef graphwire_wire_formats(): return 3",
-        "returns int 3, not a list of WireFormat",
+        "returns 3, not a list of WireFormat",
     ),
     "returns text": (
         "@hookimpl\ndef graphwire_wire_formats(): return 'json'",
-        "returns str 'json', not a list",
+        "returns 'json', not a list",
     ),
     "not a provider": ("@hookimpl\ndef graphwire_wire_formats(): return [object()]", "it has no `name`"),
     "a class": (

@@ -124,7 +124,10 @@ def test_one_that_is_dropped_is_to_be_let_in(data: bytes) -> None:
 def test_one_that_is_broken_is_to_be_repaired(data: bytes) -> None:
     text = told(data, registry("2.0", Plugin(opset_version="3")))
     assert "`acme` of acme==2.0 is broken" in text
-    assert "`opset_version` is '3', not an int. Repair or update it" in text
+    assert (
+        "`opset_version` is '3', not an int. Update or uninstall it, or name it in GRAPHWIRE_DISABLE_PLUGINS"
+        in text
+    )
     assert "pip install" not in text
 
 
@@ -136,7 +139,7 @@ def test_one_of_two_that_conflict_is_to_go(data: bytes, exported: Any) -> None:
         assert "acme==2.0" in text
         assert "rival==7" in text
         assert "Uninstall one, or name it in GRAPHWIRE_DISABLE_PLUGINS" in text
-        assert "epair" not in text
+        assert "Update or uninstall it" not in text
 
 
 def test_one_for_a_newer_interface_asks_for_a_newer_graphwire(data: bytes) -> None:
@@ -144,7 +147,7 @@ def test_one_for_a_newer_interface_asks_for_a_newer_graphwire(data: bytes) -> No
     plugin.GRAPHWIRE_API = 99  # type: ignore[attr-defined]
     text = told(data, registry("2.0", plugin))
     assert "update graphwire" in text
-    assert "epair" not in text
+    assert "Update or uninstall it" not in text
 
 
 def test_without_the_box_the_box_is_to_be_let_in_and_no_torch_installed(data: bytes) -> None:
@@ -179,7 +182,7 @@ def test_a_step_that_is_broken_is_named_with_its_fault(data: bytes) -> None:
     broken = OpsetStep("gw_remedy", 1, 2, {"torch.ops.gw_remedy.f.default": lambda: None})
     text = told(old, registry("2.0", Plugin(broken, STEPS[1])))
     assert "that of torch.ops.gw_remedy.f.default takes ()" in text
-    assert "Repair or update it" in text
+    assert "Update or uninstall it" in text
 
 
 def test_a_typo_in_an_upgrader_is_the_upgraders(data: bytes) -> None:

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import pytest
 import torch
-from tests.hooks.rivals import RIVALS, install
+from tests.hooks.rivals import RIVALS, codecs, formats, handlers, install, keys, steps
 
 import graphwire
-from graphwire.errors import OpsetError, PluginConflictError
+from graphwire.errors import OpsetError, PluginConflictError, UnknownFormatError
 from graphwire.evolve.planner import plan
 from graphwire.hooks import Registry
 from graphwire.registry.discovery import GraphwirePluginWarning
@@ -153,12 +153,9 @@ def test_a_process_with_all_of_them_prints_what_one_without_does(tmp_path: Path,
 # ------------------------------------------------------------------------------------------- what a dispute costs
 
 
-def test_a_disputed_step_costs_that_step_alone(path: Path, program: Any) -> None:
+def test_a_disputed_history_costs_that_history_alone(path: Path, program: Any) -> None:
     registry = discovered(path, "step_one", "step_two")
-    assert {
-        (step.namespace, step.from_version) for step in registry.opset_steps if step.namespace == "shared"
-    } == {("shared", 2)}
-    assert [info.status for info in registry.plugins if info.name.startswith("step_")] == ["partial"] * 2
+    assert [step for step in registry.opset_steps if step.namespace == "shared"] == []
     record, _ = graphwire.to_schema(program, registry=registry)
     record.opset_version["shared"] = 1
     with pytest.raises(OpsetError, match="no upgrader from 1 to 2"):
@@ -202,21 +199,75 @@ def test_a_format_of_two_is_an_error_for_those_who_ask_for_it(path: Path, progra
 
 GOOD = """
 class Other(Format): name, suffix = "good_NAME", ".goodNAME"
+class Wrong(Format): decode = None
 @hookimpl
 def graphwire_wire_formats(): return [Other(), BAD]
 """
 
 
-@pytest.mark.parametrize("bad", ["Format", "None", "Wrong()", "Twice(), Twice()"])
-def test_the_rest_of_a_plugin_goes_on(bad: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = "class Wrong(Format): decode = None\nclass Twice(Format): pass\n" + GOOD.replace("BAD", bad)
-    monkeypatch.setitem(RIVALS, "rest", RIVALS["json"]._replace(source=source))
-    registry = discovered(path, "rest")
-    assert "good_rest" in registry.wire_formats
+@pytest.mark.parametrize("bad", ["Format", "None", "Wrong()", "Format(), Format()"])
+def test_a_plugin_that_breaks_its_contract_is_refused_whole_in_one_message(
+    bad: str, path: Path, monkeypatch: pytest.MonkeyPatch, program: Any
+) -> None:
+    monkeypatch.setitem(RIVALS, "rest", RIVALS["json"]._replace(source=GOOD.replace("BAD", bad)))
+    install(path, "rest")
+    importlib.invalidate_caches()
+    with pytest.warns(GraphwirePluginWarning) as warned:
+        registry = Registry.discover()
+    (message,) = (str(each.message) for each in warned)
+    assert message.startswith(
+        "plugin `rest` of gw-rival-rest==1.5 is dropped: graphwire_wire_formats provides"
+    )
+    assert message.endswith("Update or uninstall it, or name it in GRAPHWIRE_DISABLE_PLUGINS")
     (info,) = (info for info in registry.plugins if info.name == "rest")
-    assert info.status == "partial"
-    assert info.names == {"wire_format": ("good_rest", ".goodrest")}
-    assert len(info.refused) == 1
+    assert (info.status, info.hooks, info.names) == ("broken", (), {})
+    # What it would provide is known, so that whoever needs it learns why it is not there.
+    with pytest.raises(UnknownFormatError, match=r"`rest` of gw-rival-rest==1\.5 is broken"):
+        graphwire.dumps(program, format="good_rest", registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "left"),
+    [
+        (formats("name = 'same'"), formats("name = 'same'"), {"wire_format": set()}),
+        (
+            handlers("prefixes = ('torch.ops.same.', 'torch.ops.NAME.')"),
+            handlers("prefixes = ('torch.ops.same.', 'torch.ops.NAME.')"),
+            {"op_handler": {"torch.ops.one.", "torch.ops.two."}},
+        ),
+        (
+            handlers("prefixes = ('torch.ops.one.',)"),
+            handlers("prefixes = ('torch.ops.one.deep.', 'torch.ops.two.')"),
+            {"op_handler": {"torch.ops.one.", "torch.ops.two."}},
+        ),
+        (handlers("namespace = 'same'"), steps('OpsetStep("same", 1, 2)'), {"op_handler": set()}),
+        (
+            handlers("prefixes = ('torch.ops.one.',)"),
+            steps('OpsetStep("NAME", 1, 2, {"torch.ops.one.f": print})', 'OpsetStep("NAME", 2, 3)'),
+            {"op_handler": {"torch.ops.one."}, "opset_upgrader": set()},
+        ),
+        (handlers("prefixes = ('torch.ops.',)"), handlers("pass"), {"op_handler": {"torch.ops.two."}}),
+        (codecs("name = 'same'"), codecs("name = 'same'"), {"constant_codec": set()}),
+        (keys('MetadataKey("same")'), keys('MetadataKey("same")'), {"metadata_key": {"same"}}),
+    ],
+)
+def test_what_two_want_is_nobodys_and_all_else_works(
+    one: str, two: str, left: dict[str, set[str]], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`left` is what the two have; besides, each has a format of its own. With one of them disabled, the other has all."""
+    own = "\nclass Mine(Format): name, suffix = 'own_NAME', '.ownNAME'\n"
+    for name, source in (("one", one), ("two", two)):
+        more = own + "@hookimpl(specname='graphwire_wire_formats')\ndef more(): return [Mine()]\n"
+        monkeypatch.setitem(RIVALS, name, RIVALS["json"]._replace(source=source + more))
+    registry = discovered(path, "one", "two")
+    ours = [info for info in registry.plugins if info.name in ("one", "two")]
+    for kind, names in left.items():
+        found = {each for info in ours for each in info.names.get(kind, ())}
+        assert found - {"own_one", "own_two", ".ownone", ".owntwo"} == names
+    assert {"own_one", "own_two"} <= registry.wire_formats.keys()
+    for alone in ("one", "two") if "'torch.ops.'" not in one else ("two",):
+        (info,) = (info for info in Registry.only("graphwire", alone).plugins if info.name == alone)
+        assert (info.status, info.refused) == ("active", ())
 
 
 # ----------------------------------------------------------------------------------------- distributions in disorder

@@ -1,37 +1,44 @@
-"""Resolution of conflicts between plugins that claim the same name.
+"""Which plugin owns which names.
 
-A conflict disables only the disputed name, on both sides. Built-in plugins keep their names, namespaces and operators.
+Two plugins that want one name: nobody has it until one of them is disabled; everything else of both works. Built-in plugins
+keep their names. A namespace, with its operators and its history, is one name, and belongs to one distribution.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import GraphwireError, PluginConflictError
-from graphwire.registry.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, is_in_box, normal_name
-from graphwire.registry.provisions import Provision, Refusal, step_name
+from graphwire.registry.discovery import (
+    REMEDY_OF_BROKEN,
+    REMEDY_OF_CONFLICT,
+    LoadedPlugin,
+    PluginInfo,
+    Refusal,
+    is_in_box,
+    normal_name,
+)
+from graphwire.registry.provisions import Provision
 from graphwire.schema import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
     from graphwire.registry.registry import Registry
 
 
-class UnavailableName(msgspec.Struct, frozen=True):
+class UnavailableName(NamedTuple):
     """Why a name that a plugin claims is unavailable."""
 
     plugin: PluginInfo
     refusal: Refusal
 
 
-class OwnedNames(msgspec.Struct, frozen=True):
-    """The result of conflict resolution: which plugin owns which names."""
+class OwnedNames(NamedTuple):
+    """Which plugin owns which names."""
 
     infos: tuple[PluginInfo, ...]
     """The plugins, each with the names that it owns and those that it lost."""
@@ -39,281 +46,179 @@ class OwnedNames(msgspec.Struct, frozen=True):
     """The usable provisions with the names that they own, built-in ones first."""
     faults: Mapping[tuple[str, str], UnavailableName]
     """Names that some plugin claims and no plugin owns, by kind and name."""
-    disputes: tuple[tuple[frozenset[int], str], ...]
-    """Each conflict: the positions of the plugins involved, and its description."""
 
 
-def conflict_of(what: str, first: PluginInfo | None, second: PluginInfo | None) -> str:
-    """Return the description of a conflict: two plugins claim one thing."""
-    return f"the {what} is claimed by {first} and by {second}"
-
-
-def conflict_error(problem: str) -> PluginConflictError:
-    """Return the error for using a name that two plugins claim."""
-    return PluginConflictError(problem, remedy=f"Uninstall one, or name it in {BLOCK_VARIABLE}")
-
-
-class _Claim:
-    """A provision during conflict resolution, with the names that it has lost so far."""
-
-    def __init__(self, owner: int, provision: Provision, *, box: bool) -> None:
-        self.owner = owner
-        self.provision = provision
-        self.box = box
-        self.lost: dict[str, str] = {}
-        """The names that it lost, with the reasons."""
-        self.rivals = False
-        """Whether it lost a name to a plugin that lost that name, too."""
-
-    @property
-    def kind(self) -> str:
-        return self.provision.kind
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name in self.provision.names if name not in self.lost]
-
-    def lose(self, reason: str, name: str | None = None) -> None:
-        """Lose a name; all names if it is None, or if the provider is only useful with all its names."""
-        whole = name is None or self.kind != "op_handler"
-        for each in self.provision.names if whole else [str(name)]:
-            self.lost.setdefault(each, reason)
+_Key = tuple[str, str]
+"""A kind and a name; further kinds are `namespace`, its `history`, and `operator`, which an upgrader rewrites."""
 
 
 def settle_conflicts(plugins: Sequence[LoadedPlugin]) -> OwnedNames:
     """Decide which names each plugin owns."""
-    claims = [
-        _Claim(index, provision, box=is_in_box(plugin.info))
-        for index, plugin in enumerate(plugins)
-        for provision in plugin.provisions
-    ]
-    infos = [plugin.info for plugin in plugins]
-    disputes: list[tuple[frozenset[int], str]] = []
-
-    def dispute(
-        what: str, winners: Iterable[_Claim], losers: Sequence[_Claim], name: str | None = None
-    ) -> None:
-        first, second = (*winners, *losers)[:2]
-        reason = conflict_of(what, infos[first.owner], infos[second.owner])
-        disputes.append((frozenset({first.owner, *(each.owner for each in losers)}), reason))
-        for loser in losers:
-            loser.lose(reason, name)
-            loser.rivals = loser.rivals or first in losers
-
-    # The order matters: a claim that is already lost takes no names from other claims.
-    _settle_namespaces(claims, dispute)
-    _settle_names(claims, dispute)
-    _settle_prefixes(claims, dispute, [info.distribution for info in infos])
-    _settle_steps(plugins, claims)
-    return _settled(plugins, claims, tuple(disputes))
-
-
-_Dispute = Callable[..., None]
-"""Records a conflict. Takes its description, the claims that keep the name, those that lose it, and the name."""
-
-
-def _settle_namespaces(claims: Sequence[_Claim], dispute: _Dispute) -> None:
-    """Settle namespaces: built-in plugins own theirs; the handlers of any other must agree on its version."""
-    box: dict[str, _Claim] = {}
-    handlers: dict[str, list[_Claim]] = defaultdict(list)
-    kept: dict[str, _Claim] = {}
-    for claim in claims:
-        if claim.box and claim.kind in ("op_handler", "opset_upgrader"):
-            box.setdefault(claim.provision.facts["namespace"], claim)
-        if claim.box and claim.kind == "op_handler":
-            kept.update(dict.fromkeys(claim.names, claim))
-    for claim in claims:
-        if claim.box or claim.kind not in ("op_handler", "opset_upgrader"):
-            continue
-        facts = claim.provision.facts
-        if owner := box.get(facts["namespace"]):
-            dispute(f"namespace {facts['namespace']!r}", [owner], [claim])
-        elif taken := next((each for each in facts.get("operators", ()) if _kept_by(kept, each)), None):
-            dispute(f"operator {taken!r}", [_kept_by(kept, taken)], [claim])
-        elif claim.kind == "op_handler":
-            handlers[facts["namespace"]].append(claim)
-    for namespace, rivals in handlers.items():
-        versions = {claim.provision.facts["opset_version"]: claim for claim in reversed(rivals)}
-        if len(versions) > 1:
-            one, other = sorted(versions)[:2]
-            pair = [versions[one], versions[other]]
-            what = f"namespace {namespace!r}, in the versions {one} and {other},"
-            dispute(what, (), [*pair, *(claim for claim in rivals if claim not in pair)])
+    disputes = _disputes(plugins)
+    infos, provisions = [], []
+    for plugin in plugins:
+        refused, kept = list(plugin.info.refused), []
+        if is_in_box(plugin.info):
+            disputed: Mapping[_Key, str] = {}
+        else:
+            # Without one of its operators or steps, a history would be another one.
+            disputed = disputes | {
+                ("history", each.facts["namespace"]): disputes[key]
+                for each in plugin.provisions
+                for key in _keys(each)
+                if each.kind == "opset_upgrader" and key in disputes
+            }
+        for each in plugin.provisions:
+            lost = {key: disputed[key] for key in _keys(each) if key in disputed}
+            apart = each.kind == "op_handler" and all(kind == "op_handler" for kind, _ in lost)
+            names = (
+                tuple(name for name in each.names if (each.kind, name) not in lost)
+                if apart or not lost
+                else ()
+            )
+            if lost:
+                gone = tuple(name for name in each.names if name not in names)
+                refused.append(Refusal(each.kind, gone, next(iter(lost.values())), is_conflict=True))
+            if names:
+                kept.append(replace(each, names=names))
+        info = _info(plugin.info, kept, refused)
+        infos.append(info)
+        provisions += [(info, each) for each in kept]
+    provisions.sort(key=lambda row: not is_in_box(row[0]))
+    return OwnedNames(tuple(infos), tuple(provisions), _faults(infos, provisions))
 
 
-def _settle_names(claims: Sequence[_Claim], dispute: _Dispute) -> None:
-    """Settle names with several claims: the built-in plugin owns the name, otherwise no plugin does."""
-    claimants: dict[tuple[str, str], list[_Claim]] = defaultdict(list)
-    for claim in claims:
-        if claim.kind != "metadata_key":  # any number of plugins may declare one
-            for name in claim.names:
-                claimants[claim.kind, name].append(claim)
-    for (kind, name), rivals in claimants.items():
-        if len(rivals) > 1:
-            box = [claim for claim in rivals if claim.box]
-            what = f"{kind.replace('_', ' ')} {name!r}"
-            dispute(what, box, [claim for claim in rivals if not claim.box] if box else rivals, name)
+def _keys(provision: Provision) -> Iterator[_Key]:
+    """Yield what a provision needs for itself. Any number of plugins may declare a metadata key."""
+    if provision.kind != "metadata_key":
+        yield from ((provision.kind, name) for name in provision.names)
+    if "namespace" in provision.facts:
+        yield "namespace", provision.facts["namespace"]
+    if provision.kind == "opset_upgrader":
+        yield from (("operator", name) for name in provision.facts["operators"])
+        yield "history", provision.facts["namespace"]
 
 
-def _settle_prefixes(claims: Sequence[_Claim], dispute: _Dispute, distributions: Sequence[str]) -> None:
-    """Settle prefixes: no plugin takes operators from another by claiming a longer prefix of their names."""
-    table = {name: claim for claim in claims if claim.kind == "op_handler" for name in claim.names}
-    for prefix, claim in sorted(table.items(), key=lambda row: len(row[0])):
-        others = {
-            outer: other
-            for outer, other in _around(table, prefix)
-            if outer not in other.lost
-            and other.owner != claim.owner
-            and not (distributions[other.owner] and distributions[other.owner] == distributions[claim.owner])
-        }
-        if not claim.box and (owner := _kept_by(others, prefix)):
-            dispute(f"op handler {prefix!r}", [owner], [claim], prefix)
+def _disputes(plugins: Sequence[LoadedPlugin]) -> dict[_Key, str]:
+    """Return what plugins lose, because a built-in plugin has it or another plugin wants it, with the description."""
+    box = [(plugin.info, each) for plugin in plugins if is_in_box(plugin.info) for each in plugin.provisions]
+    kept = {key: info for info, each in box for key in _keys(each)}
+    in_box = {name: row for row in box if row[1].kind == "op_handler" for name in row[1].names}
+    found: dict[_Key, str] = {}
+    wanted: dict[_Key, dict[object, PluginInfo]] = defaultdict(dict)
+    handlers: dict[str, list[PluginInfo]] = defaultdict(list)
+    for index, plugin in enumerate(plugins):
+        for each in () if is_in_box(plugin.info) else plugin.provisions:
+            for key in _keys(each):
+                owner, handler = in_box.get(_prefix_in(in_box, key), (None, None))
+                if key in kept or (owner is not None and handler is not None and _keeps(handler, key[1])):
+                    found.setdefault(key, _claimed(key, kept.get(key) or owner, plugin.info))
+                    continue
+                # Plugins of one distribution share their namespaces; so do plugins that are given as objects.
+                shared = key[0] in ("namespace", "operator", "history")
+                wanted[key].setdefault(plugin.info.distribution if shared else index, plugin.info)
+                if key[0] == "op_handler":
+                    handlers[key[1]].append(plugin.info)
+    for key, owners in wanted.items():
+        # An operator below the prefix of another distribution is wanted by both.
+        distributions = {each.distribution for each in owners.values()}
+        around = [
+            info
+            for info in handlers.get(_prefix_in(handlers, key), ())
+            if info.distribution not in distributions
+        ]
+        if len(rivals := [*owners.values(), *around]) > 1:
+            found[key] = _claimed(key, *rivals[:2])
+    return found
 
 
-def _around(table: Mapping[str, _Claim], name: str) -> Iterable[tuple[str, _Claim]]:
-    """Yield the table's prefixes of a name or prefix, the longest first."""
+def _claimed(key: _Key, first: PluginInfo | None, second: PluginInfo) -> str:
+    return f"the {key[0].replace('_', ' ')} {key[1]!r} is claimed by {first} and by {second}"
+
+
+def _prefix_in(handlers: Mapping[str, object], key: _Key) -> str:
+    """Return the longest prefix in a table that covers an operator or a prefix; empty if none does."""
+    kind, name = key
+    if kind == "operator" and name in handlers:
+        return name
+    around = _prefixes_of(name) if kind in ("op_handler", "operator") else ()
+    return next((each for each in around if each in handlers), "")
+
+
+def _prefixes_of(name: str) -> Iterator[str]:
+    """Yield the prefixes of a name or prefix that may belong to operator handlers, the longest first."""
     end = len(name) - 1
     while (end := max(name.rfind(".", 0, end), name.rfind(":", 0, end))) >= 0:
-        if found := table.get(name[: end + 1]):
-            yield name[: end + 1], found
+        yield name[: end + 1]
 
 
-def _kept_by(table: Mapping[str, _Claim], name: str) -> _Claim | None:
-    """Return the handler that owns a name or prefix exclusively; None if there is none, or if it leaves the name to
-    others."""
-    if found := table.get(name):
-        return found
-    for _, found in _around(table, name):
-        kept = found.provision.facts.get("keeps")
-        if kept is None or any(_covers(each, name) or _covers(name, each) for each in kept):
-            return found
-        return None
-    return None
+def _keeps(handler: Provision, name: str) -> bool:
+    """Whether a handler keeps a name, or a prefix of names, below its prefixes, and does not leave it to others."""
+    kept = handler.facts.get("keeps")
+    return kept is None or any(_covers(each, name) or _covers(name, each) for each in kept)
 
 
 def _covers(start: str, name: str) -> bool:
     return name == start or (start[-1] in ".:" and name.startswith(start))
 
 
-def _settle_steps(plugins: Sequence[LoadedPlugin], claims: Sequence[_Claim]) -> None:
-    """Settle opset steps: a step that lost a part is lost, since without that part it would be a different step."""
-    lost: dict[tuple[int, str], str] = {}
-    for index, plugin in enumerate(plugins):
-        for refusal in plugin.info.refused:
-            if refusal.kind == "opset_upgrader" and refusal.names:
-                lost[index, _step_of(refusal.names[0])] = refusal.reason
-    disputed: dict[str, str] = {}
-    steps = [claim for claim in claims if claim.kind == "opset_upgrader"]
-    for claim in steps:
-        step = _step_of(claim.provision.names[0])
-        if claim.lost and claim.rivals:
-            disputed.setdefault(step, next(iter(claim.lost.values())))
-        elif claim.lost:
-            lost.setdefault((claim.owner, step), next(iter(claim.lost.values())))
-    for claim in steps:
-        step = _step_of(claim.provision.names[0])
-        if not claim.box and (reason := disputed.get(step) or lost.get((claim.owner, step))):
-            claim.lose(reason)
-
-
-def _gaps(plugins: Sequence[LoadedPlugin], claims: Sequence[_Claim]) -> dict[int, list[Refusal]]:
-    """Return missing upgrade steps between two that exist, by plugin. Nobody knows what changed there."""
-    owners: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for claim in claims:
-        facts = claim.provision.facts
-        if claim.kind == "opset_upgrader" and facts["to_version"] > facts["from_version"]:
-            owners[facts["namespace"], facts["from_version"]].append(claim.owner)
-    told = {
-        name for plugin in plugins for refusal in plugin.info.refused for name in map(_step_of, refusal.names)
-    }
-    found: dict[int, list[Refusal]] = defaultdict(list)
-    for namespace in {namespace for namespace, _ in owners}:
-        known = sorted(version for each, version in owners if each == namespace)
-        for version in range(known[0], known[-1]):
-            name = step_name(namespace, version, version + 1)
-            if (namespace, version) in owners or name in told:
-                continue
-            last = max(each for each in known if each < version)
-            reason = f"the history of {namespace!r} has no step from {version} to {version + 1}"
-            for owner in set(owners[namespace, last]):
-                found[owner].append(Refusal("opset_upgrader", (name,), reason))
-            break
-    return found
-
-
-def _step_of(name: str) -> str:
-    return " ".join(name.split(" ")[:2])
-
-
-def _settled(
-    plugins: Sequence[LoadedPlugin],
-    claims: Sequence[_Claim],
-    disputes: tuple[tuple[frozenset[int], str], ...],
-) -> OwnedNames:
-    infos = []
-    gaps = _gaps(plugins, claims)
-    for index, plugin in enumerate(plugins):
-        own = [claim for claim in claims if claim.owner == index]
-        info = replace(plugin.info, refused=(*plugin.info.refused, *gaps.get(index, ())))
-        infos.append(_info(info, own) if plugin.info.status == "active" else plugin.info)
-    order = sorted(claims, key=lambda claim: not claim.box)
-    provisions = tuple(
-        (infos[claim.owner], replace(claim.provision, names=tuple(claim.names)))
-        for claim in order
-        if claim.names
-    )
-    had = {(provision.kind, name) for _, provision in provisions for name in provision.names}
-    kept = {name: claim for claim in claims if claim.kind == "op_handler" for name in claim.names}
+def _faults(
+    infos: Iterable[PluginInfo], provisions: Iterable[tuple[PluginInfo, Provision]]
+) -> dict[tuple[str, str], UnavailableName]:
+    owned = {(each.kind, name): (info, each) for info, each in provisions for name in each.names}
+    prefixes = {name: None for kind, name in owned if kind == "op_handler"}
     faults: dict[tuple[str, str], UnavailableName] = {}
     for info in infos:
         for refusal in info.refused:
             for name in refusal.names:
-                # A name owned by one plugin is not unavailable because another claims it.
-                if (refusal.kind, name) in had or (refusal.kind == "op_handler" and _kept_by(kept, name)):
-                    continue
-                faults.setdefault((refusal.kind, name), UnavailableName(info, refusal))
-    return OwnedNames(tuple(infos), provisions, MappingProxyType(faults), disputes)
+                taken = (refusal.kind, name) in owned
+                if refusal.kind == "op_handler" and not taken:
+                    owner, handler = owned.get(
+                        ("op_handler", _prefix_in(prefixes, ("op_handler", name))), (None, None)
+                    )
+                    # A refused plugin takes no operators from one that is in force, and nobody takes them from a built-in one.
+                    taken = owner is not None and (is_in_box(owner) or not refusal.is_conflict)
+                    taken = taken and handler is not None and _keeps(handler, name)
+                if not taken:
+                    faults.setdefault((refusal.kind, name), UnavailableName(info, refusal))
+    return faults
 
 
-def _info(info: PluginInfo, claims: Sequence[_Claim]) -> PluginInfo:
-    """Return a plugin's info after conflict resolution."""
-    refused = list(info.refused)
-    for claim in claims:
-        for reason in dict.fromkeys(claim.lost.values()):
-            names = tuple(name for name in claim.provision.names if claim.lost.get(name) == reason)
-            refused.append(Refusal(claim.kind, names, reason, is_conflict=True))
-    had: dict[str, tuple[str, ...]] = {}
-    for claim in claims:
-        if claim.names:
-            had[claim.kind] = (*had.get(claim.kind, ()), *claim.names)
-    if not refused:
-        return replace(info, names=had)
+def _info(info: PluginInfo, kept: Sequence[Provision], refused: Sequence[Refusal]) -> PluginInfo:
+    names: dict[str, tuple[str, ...]] = {}
+    for each in kept:
+        names[each.kind] = (*names.get(each.kind, ()), *each.names)
+    if info.status != "active" or not refused:
+        return replace(info, names=names)
     reason = "; ".join(dict.fromkeys(refusal.reason for refusal in refused))
-    if not had:
-        return replace(info, status="broken", reason=reason, refused=tuple(refused), hooks=(), names={})
-    return replace(info, status="partial", reason=reason, refused=tuple(refused), names=had)
+    hooks = info.hooks if names else ()
+    status = "partial" if names else "broken"
+    return replace(info, status=status, reason=reason, refused=tuple(refused), hooks=hooks, names=names)
+
+
+def conflict_error(problem: str) -> PluginConflictError:
+    """Return the error for using a name that two plugins claim."""
+    return PluginConflictError(problem, remedy=REMEDY_OF_CONFLICT)
 
 
 # ------------------------------------------------ advice in error messages: what to do about each problem with a plugin
 
 
-def remedy_for_plugin(plugin: PluginInfo, what: str = "") -> str:
-    """Describe the problem of an installed plugin that is not fully usable, and what to do.
+def remedy_for_plugin(plugin: PluginInfo, refusal: Refusal | None = None) -> str:
+    """Describe why an installed plugin is not in force, and what to do.
 
     Args:
         plugin: the plugin.
-        what: a name that is needed from it; other problems of the plugin are omitted.
+        refusal: the part of it that is needed; all that it lacks if None.
     """
-    refused = [each for each in plugin.refused if not what or what in each.names] or list(plugin.refused)
-    reason = "; ".join(dict.fromkeys(map(str, refused))) or plugin.reason
+    reason = refusal.reason if refusal else plugin.reason
     if plugin.status == "blocked":
         return f"The {plugin} is blocked: {reason}. Allow it there"
-    if any(each.is_conflict for each in refused):
-        return f"The {plugin} is not in force: {reason}. Uninstall one, or name it in {BLOCK_VARIABLE}"
-    if "update graphwire" in reason:
-        return f"The {plugin} is broken: {reason}"
-    state = "broken" if plugin.status == "broken" else "partly unusable"
-    return f"The {plugin} is {state}: {reason}. Repair or update it"
+    if any(each.is_conflict for each in ([refusal] if refusal else plugin.refused)):
+        return f"The {plugin} is not in force: {reason}. {REMEDY_OF_CONFLICT}"
+    return f"The {plugin} is broken: {reason}" + (
+        "" if "update graphwire" in reason else f". {REMEDY_OF_BROKEN}"
+    )
 
 
 _OF_BOX = {
@@ -402,7 +307,7 @@ def is_older(version: str, than: str) -> bool | None:
 
 def remedy_for_unavailable_name(fault: UnavailableName) -> str:
     """Describe why a name that a plugin claims is unavailable, and what to do."""
-    return remedy_for_plugin(fault.plugin, fault.refusal.names[0])
+    return remedy_for_plugin(fault.plugin, fault.refusal)
 
 
 def unavailable_error(fault: UnavailableName, what: str, kind: type[GraphwireError]) -> GraphwireError:
@@ -414,6 +319,5 @@ def unavailable_error(fault: UnavailableName, what: str, kind: type[GraphwireErr
         kind: the class of the error if the plugin is broken; a conflict is a `PluginConflictError`.
     """
     if fault.refusal.is_conflict:
-        remedy = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
-        return PluginConflictError(f"{what} is not in force: {fault.refusal.reason}", remedy=remedy)
+        return conflict_error(f"{what} is not in force: {fault.refusal.reason}")
     return kind(f"{what} is not in force", remedy=remedy_for_unavailable_name(fault))

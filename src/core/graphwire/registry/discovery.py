@@ -1,4 +1,4 @@
-"""Discovery and loading of plugins, each in isolation: a broken plugin disables only its own names."""
+"""Discovery and loading of plugins, each in isolation: a broken plugin disables only itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from graphwire.errors import PluginError
 from graphwire.registry import hookspecs
-from graphwire.registry.provisions import Provision, Refusal, error_text, provisions_of
+from graphwire.registry.provisions import Provision, error_text, provisions_of
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -134,6 +134,22 @@ SLOW_SECONDS = 2.0
 """Loading a plugin for longer causes a warning: every start of graphwire waits for it."""
 
 
+REMEDY_OF_BROKEN = f"Update or uninstall it, or name it in {BLOCK_VARIABLE}"
+REMEDY_OF_CONFLICT = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
+
+
+class Refusal(NamedTuple):
+    """Names that a plugin claims and does not have."""
+
+    kind: str
+    """The kind of provider, such as `wire_format`."""
+    names: tuple[str, ...]
+    reason: str
+    """One sentence without a full stop."""
+    is_conflict: bool = False
+    """Whether another plugin claims them, too, so that one of the two has to be disabled."""
+
+
 class GraphwirePluginWarning(UserWarning):
     """An installed plugin, or something that it provides, cannot be used; everything else works without it."""
 
@@ -156,11 +172,11 @@ class PluginInfo(msgspec.Struct, frozen=True):
     load_seconds: float = 0.0
     """The time that its import and its hooks took."""
     status: Literal["active", "partial", "blocked", "broken"] = "active"
-    """`partial` if only some of what it provides is usable; `broken` if nothing is."""
+    """`broken` if it breaks the contract, or has none of its names; `partial` if other plugins claim some of its names."""
     reason: str = ""
     """Why it is not active, or not completely, one sentence without a full stop."""
     refused: tuple[Refusal, ...] = ()
-    """Each unusable provider, with its reason."""
+    """The names that it claims and does not have, with the reasons."""
 
     def __hash__(self) -> int:
         return hash((self.distribution, self.version, self.name))
@@ -171,7 +187,7 @@ class PluginInfo(msgspec.Struct, frozen=True):
 
 
 class LoadedPlugin(msgspec.Struct, frozen=True):
-    """A plugin and its valid provisions, before conflicts between plugins are resolved."""
+    """A plugin and its provisions, before conflicts between plugins are resolved."""
 
     info: PluginInfo
     provisions: tuple[Provision, ...]
@@ -225,10 +241,11 @@ def discover_plugins(
 
 def warn_of(info: PluginInfo) -> None:
     """Warn of a plugin that is broken, partly unusable, or slow to load."""
+    remedy = REMEDY_OF_CONFLICT if any(each.is_conflict for each in info.refused) else REMEDY_OF_BROKEN
     if info.status == "broken":
-        _warn(f"{info} is dropped: {info.reason}")
+        _warn(f"{info} is dropped: {info.reason}. {remedy}")
     elif info.status == "partial":
-        _warn(f"{info} is partly unusable: {info.reason}")
+        _warn(f"{info} is partly unusable: {info.reason}. {remedy}")
     if info.load_seconds > SLOW_SECONDS:
         _warn(
             f"{info} takes {info.load_seconds:.1f} s to load; import slow modules inside the functions that need them"
@@ -236,7 +253,7 @@ def warn_of(info: PluginInfo) -> None:
 
 
 def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
-    """Load one plugin and call its hooks. A failure disables only what fails, and its reason is kept.
+    """Load one plugin and call its hooks. A plugin that breaks the contract is broken as a whole, and the reasons are kept.
 
     Args:
         info: what is known before loading: name, distribution, version.
@@ -253,11 +270,14 @@ def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
     except BaseException as error:  # noqa: BLE001
         return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
     seconds = time.perf_counter() - start
-    info = replace(info, hooks=provided.hooks, refused=provided.refused, load_seconds=seconds)
-    if provided.refused and not provided.accepted:
-        reason = "; ".join(dict.fromkeys(map(str, provided.refused)))
-        info = replace(info, hooks=(), status="broken", reason=reason)
-    return LoadedPlugin(info, provided.accepted)
+    if not provided.problems:
+        return LoadedPlugin(
+            replace(info, hooks=tuple(dict.fromkeys(provided.hooks)), load_seconds=seconds),
+            tuple(provided.accepted),
+        )
+    reason = "; ".join(dict.fromkeys(provided.problems))
+    refused = tuple(Refusal(kind, names, reason) for kind, names in provided.claimed.items())
+    return _inactive(replace(info, refused=refused), "broken", reason, seconds)
 
 
 def _reason(error: BaseException) -> str:

@@ -279,7 +279,7 @@ class OpsetUpgrader(Protocol):
     """One step of a namespace's version history (hook `graphwire_opset_upgraders`).
 
     Every step must exist, including those that change nothing: a missing number means that nobody knows what changed.
-    Several upgraders may share a step, each with its own operators.
+    Several upgraders of a distribution may share a step, each with its own operators.
     """
 
     @property

@@ -16,7 +16,6 @@ from graphwire.errors import PluginConflictError, PluginError, UnknownFormatErro
 from graphwire.registry.conflicts import (
     UnavailableName,
     conflict_error,
-    conflict_of,
     remedy_for_plugin,
     settle_conflicts,
 )
@@ -194,7 +193,8 @@ def _types_of_all(
                 by_name[each.name] = by_container[each.container] = each
                 continue
             other = next(iter(others.values()))
-            reason = conflict_of(f"container type {each.name!r}", owners[other.family], owners[each.family])
+            one, two = owners[other.family], owners[each.family]
+            reason = f"the container type {each.name!r} is claimed by {one} and by {two}"
             for rival in (each, *others.values()):
                 if rival.name not in kept.by_name and rival.container not in kept.by_container:
                     disputed[rival.name] = disputed[rival.container] = failures[rival.family] = reason
@@ -294,31 +294,13 @@ class Registry:
         """Index plugins that are already loaded.
 
         Raises:
-            PluginConflictError: two of them claim one name.
+            PluginConflictError: a plugin that is no distribution's claims a name that another one has.
         """
-        self._index(tuple(loaded), 0)
-
-    @classmethod
-    def _found(cls, loaded: Sequence[LoadedPlugin]) -> Registry:
-        """Make a registry of installed plugins, which warns of plugins that are broken or in conflict."""
-        registry = cls._with(loaded, len(loaded))
-        for info in registry.plugins:
-            warn_of(info)
-        return registry
-
-    def _index(self, loaded: tuple[LoadedPlugin, ...], settled: int) -> None:
-        """Index plugins.
-
-        Args:
-            settled: the number of leading plugins that may be in conflict with each other.
-
-        Raises:
-            PluginConflictError: another plugin is in conflict.
-        """
+        loaded = tuple(loaded)
         found = settle_conflicts(loaded)
-        for plugins, problem in found.disputes:
-            if max(plugins) >= settled:
-                raise conflict_error(problem)
+        for info in found.infos:
+            if not info.distribution and any(each.is_conflict for each in info.refused):
+                raise conflict_error(info.reason)
         provided: dict[str, list[Provision]] = {hook.kind: [] for hook in HOOKS}
         owners: dict[tuple[str, str], PluginInfo] = {}
         for info, provision in found.provisions:
@@ -372,6 +354,14 @@ class Registry:
         }
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def _found(cls, loaded: Sequence[LoadedPlugin]) -> Registry:
+        """Make a registry of installed plugins, which warns of plugins that are broken or in conflict."""
+        registry = cls(loaded)
+        for info in registry.plugins:
+            warn_of(info)
+        return registry
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Registry never changes: make another one with `extended` to set {name!r}")
@@ -443,16 +433,8 @@ class Registry:
             loaded = load_plugin(PluginInfo(_name_of(plugin)), partial(_itself, plugin))
             if loaded.info.status == "broken":
                 raise PluginError(f"{loaded.info} cannot be used: {loaded.info.reason}")
-            if loaded.info.refused:
-                raise PluginError(f"{loaded.info} cannot be used: {'; '.join(map(str, loaded.info.refused))}")
             added.append(loaded)
-        return self._with((*self._loaded, *added), len(self._loaded))
-
-    @staticmethod
-    def _with(loaded: Sequence[LoadedPlugin], settled: int) -> Registry:
-        registry = Registry.__new__(Registry)
-        registry._index(tuple(loaded), settled)
-        return registry
+        return Registry((*self._loaded, *added))
 
     def wire_format(self, name: str) -> WireFormat:
         """Return the wire format of that name.
@@ -566,9 +548,7 @@ class Registry:
         remedies = [f"{hint}Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
         off = [plugin for plugin in self.plugins if plugin.status != "active"]
         named = [fault.plugin] if fault else [each for each in off if name in (each.name, each.distribution)]
-        remedies += [
-            remedy_for_plugin(each) for each in named or off if named or each.status in ("broken", "partial")
-        ]
+        remedies += [remedy_for_plugin(each) for each in named or off if named or each.status != "blocked"]
         if not named:
             remedies.append(
                 "Install a distribution that provides it (`graphwire plugins` lists the installed plugins)"
