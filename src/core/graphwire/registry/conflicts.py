@@ -127,7 +127,7 @@ def _disputes(plugins: Sequence[LoadedPlugin]) -> dict[_Key, str]:
             for info in handlers.get(_prefix_in(handlers, key), ())
             if info.distribution not in distributions
         ]
-        if len(rivals := [*owners.values(), *around]) > 1:
+        if len(rivals := [*around, *owners.values()]) > 1:
             found[key] = _claimed(key, *rivals[:2])
     return found
 
