@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import re
+import subprocess
+import sys
 import warnings
 from collections import defaultdict
 from pathlib import Path
@@ -77,3 +79,23 @@ def test_a_mutant_fails_where_the_right_one_passes(
 ) -> None:
     assert outcomes[mutant, test] - {"passed", "skipped"}
     assert outcomes[BASES[base][0], test] == {"passed"}
+
+
+@pytest.mark.slow
+def test_an_author_reads_the_values_of_each_assertion(tmp_path: Path) -> None:
+    """pytest explains an assertion of a module that is not a test only if the module asks for it."""
+    code = "from graphwire.testing import WeightStoreContract\n\nclass TestBad(WeightStoreContract):\n    store = 7\n"
+    (tmp_path / "test_bad.py").write_text(code)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "it_is_a_store",
+        tmp_path,
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert "where False = isinstance(7, WeightStore)" in done.stdout

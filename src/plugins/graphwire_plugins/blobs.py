@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
 from graphwire.registry import (
-    Chunk,
     NewTensor,
     PrunableFolder,
     StoredTensor,
@@ -304,7 +303,7 @@ class _Blobs(Mapping[str, StoredTensor]):
             size = _size(self._folder, location)
         except MissingRecordError:
             raise KeyError(digest) from None
-        return StoredTensor("uint8", (size,), (Chunk(location, 0, (0,), (size,)),))
+        return StoredTensor.whole("uint8", (size,), location)
 
     def __iter__(self) -> Iterator[str]:
         return (location.replace("/", "", 1) for location in _files_of(self._folder))

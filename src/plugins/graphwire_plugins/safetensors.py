@@ -10,7 +10,7 @@ from contextlib import closing
 import msgspec
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
-from graphwire.registry import Chunk, NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
+from graphwire.registry import NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
 from graphwire_plugins.blobs import has_content, write_content
 from graphwire_plugins.safetensors_header import (
@@ -200,7 +200,7 @@ class SafetensorsStore:
         by_file: dict[str, list[tuple[int, NewTensor]]] = {}
         for name, new in tensors.items():
             (chunk,) = stored[name].chunks
-            by_file.setdefault(chunk.file, []).append((chunk.offset, new))
+            by_file.setdefault(str(chunk.file), []).append((chunk.offset, new))
         return all(_contains(folder, file, parts) for file, parts in by_file.items())
 
 
@@ -290,7 +290,7 @@ def _read_files(folder: StoreFolder, locations: Sequence[str]) -> dict[str, tupl
 
 def _stored(header: Header, location: str, name: str) -> StoredTensor:
     dtype, shape, start, _ = header.tensors[name]
-    return StoredTensor(dtype, shape, (Chunk(location, start, (0,) * len(shape), shape),))
+    return StoredTensor.whole(dtype, shape, location, start)
 
 
 # --------------------------------------------------------------------------------------------------------------- writing

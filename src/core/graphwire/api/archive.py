@@ -101,7 +101,7 @@ class Archive(Closing):
         try:
             references = None if self._bare is not None else self._package.references
             self.weights = AttachedWeights(
-                references, file, weights_from, rank, registry, limits.remote, self._cache
+                references, file, weights_from, rank, registry, limits, self._cache
             )
             """The weights that are not in the file."""
         except BaseException:

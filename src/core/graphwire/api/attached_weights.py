@@ -16,7 +16,7 @@ from graphwire.api.weights import STORE_CHOICES, Blobs, Checkpoint, LoadWeights,
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
 from graphwire.registry import Registry, remedy_for_requirements
 from graphwire.schema import StoreReference, WeightReferences
-from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.memory import Closing
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 from graphwire.wire.remote import RemoteFile
@@ -41,7 +41,7 @@ class AttachedWeights(Closing):
         file: the file, as the caller gave it. Its folder is where references start.
         choice: where the caller says that the weights are.
         rank: the rank of a program that is divided between ranks; None for any other.
-        attempts: how often the server of a URL is asked.
+        limits: bound what is read, and how often a server is asked.
         cache: keeps the weights of remote stores that the file names.
 
     Raises:
@@ -55,7 +55,7 @@ class AttachedWeights(Closing):
         choice: LoadWeights,
         rank: int | None,
         registry: Registry,
-        attempts: Attempts = DEFAULT_ATTEMPTS,
+        limits: Limits = DEFAULT_LIMITS,
         cache: RecordCache | None = None,
     ) -> None:
         self.references = references
@@ -67,7 +67,7 @@ class AttachedWeights(Closing):
         self._registry = registry
         self._table = dict(records_of_rank(references or WeightReferences(), rank))
         self._file = Path(os.fsdecode(file)).absolute() if isinstance(file, (str, os.PathLike)) else file
-        self._attempts = attempts
+        self._limits = limits
         self._cache = cache
         self._stores: list[OpenedStores] = []
         self._saved: OpenedStores | None = None
@@ -78,7 +78,7 @@ class AttachedWeights(Closing):
         from graphwire.wire.weights.folder import Folder, RemoteFolder
 
         if isinstance(self._file, RemoteFile):
-            return RemoteFolder(self._file, self._attempts)
+            return RemoteFolder(self._file, self._limits.remote)
         return Folder(self._file.parent) if isinstance(self._file, Path) else None
 
     @property
@@ -177,7 +177,11 @@ class AttachedWeights(Closing):
 
             names = {name for name, each in payloads.records.items() if isinstance(each, ExternalRecord)}
             stores = OpenedStores(
-                self.references, records[0].stores.places, self._registry, checked=records[0].stores.checked
+                self.references,
+                records[0].stores.places,
+                self._registry,
+                checked=records[0].stores.checked,
+                limits=self._limits,
             )
             self._stores.append(stores)
             records = [
@@ -255,7 +259,7 @@ class AttachedWeights(Closing):
         """Return the options of stores for weights that may be divided between ranks."""
         lost = f"the weights are divided between {self.divided} ranks" if self.divided else ""
         ranks = 0 if self.references is None else len(self.references.ranks)
-        return {"unusable": lost, "maps": ranks < 2}
+        return {"unusable": lost, "maps": ranks < 2, "limits": self._limits}
 
     def _missing_plugin(self) -> list[Problem]:
         references = self.references
@@ -280,7 +284,8 @@ class AttachedWeights(Closing):
         choice = self._choice
         assert isinstance(choice, STORE_CHOICES)  # `is_given`
         chosen = chosen_checkpoint(choice)
-        place = find_store(self._registry, chosen.location, chosen.kind, links=True, attempts=self._attempts)
+        attempts = self._limits.remote
+        place = find_store(self._registry, chosen.location, chosen.kind, links=True, attempts=attempts)
         store = store_named(self._registry, place.kind)
         references = self.references
         if references is not None and references.stores and chosen.names is None and table:
@@ -302,7 +307,7 @@ class AttachedWeights(Closing):
         from graphwire.wire.weights.matching import weight_records
 
         stores, found = records_in_store(
-            weight_records([payloads]), chosen, place, self._registry, copied=copied
+            weight_records([payloads]), chosen, place, self._registry, copied=copied, limits=self._limits
         )
         self._stores.append(stores)
         return found
@@ -315,6 +320,7 @@ def _below(folder: Path | str, name: str) -> Path | str:
 class _OfRanks(TypedDict):
     unusable: str
     maps: bool
+    limits: Limits
 
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
@@ -362,6 +368,7 @@ def records_in_store(
     registry: Registry,
     *,
     copied: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[OpenedStores, dict[str, ExternalRecord]]:
     """Return records of weights as tensors of a store, found by name.
 
@@ -389,7 +396,8 @@ def records_in_store(
 
     warn_of_prefix(match.prefix, place)
     references = WeightReferences([StoreReference(place.kind, place.location, None)])
-    stores = OpenedStores(references, [place], registry, checked=False, maps=(chosen.ranks or 1) == 1)
+    maps = (chosen.ranks or 1) == 1
+    stores = OpenedStores(references, [place], registry, checked=False, maps=maps, limits=limits)
     from graphwire.wire.weights.external_record import ExternalRecord
 
     return stores, {

@@ -155,7 +155,10 @@ def _with_files(
 
     index = store_named(registry, place.kind).open(place.folder, place.location)
     used = {region.tensor for each in records.values() for region in each.regions}
-    files = {chunk.file for name in used for chunk in index.tensors[name].chunks}
+    files: set[str] = set()
+    for name in used:
+        for chunk in index.tensors[name].chunks:
+            files |= {chunk.file} if isinstance(chunk.file, str) else index.files.keys()
     reference = StoreReference(
         place.kind,
         place.location,

@@ -1,7 +1,7 @@
 """The interface of weight stores (hook `graphwire_weight_stores`): where tensors lie outside of a program's file.
 
 A store says where elements are; graphwire opens the files, maps and reads them. So a store needs no torch, and cannot read
-outside of its folder.
+outside of its folder. A store whose bytes are not in files as they are (a database, compressed or encrypted) reads them itself.
 """
 
 from __future__ import annotations
@@ -14,13 +14,40 @@ from graphwire.errors import Problem
 from graphwire.schema import FileFacts
 
 
-class Chunk(NamedTuple):
-    """A box of a stored tensor whose elements lie together in one file, little-endian and without gaps."""
+@runtime_checkable
+class StoredBytes(Protocol):
+    """Bytes that a store reads by itself. Any number of threads may read at once.
 
-    file: str
-    """The file's location, relative to the folder of the store, with `/` between names."""
+    graphwire reads them in parts, never maps them, and compares them with the digest that the program's file has.
+    """
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        ...
+
+    def read_into(self, offset: int, view: memoryview) -> int:
+        """Fill a view, or its beginning, with the bytes from an offset within `size`, and return how many they are: at least 1.
+
+        The view belongs to the caller again when this returns.
+
+        Args:
+            view: writable memory of at least one byte, which ends within `size`.
+
+        Raises:
+            ArchiveError: the bytes are damaged or missing.
+        """
+        ...
+
+
+class Chunk(NamedTuple):
+    """A box of a stored tensor whose elements lie together, little-endian and without gaps."""
+
+    file: str | StoredBytes
+    """Where they are: a file's location, relative to the folder of the store, with `/` between names; or the bytes of a store
+    that reads them itself."""
     offset: int
-    """Where the first element is, in bytes from the start of the file."""
+    """Where the first element is, in bytes from the start of the file or of the store's bytes."""
     start: tuple[int, ...]
     """The index of the first element in each dimension of the tensor."""
     sizes: tuple[int, ...]
@@ -39,6 +66,18 @@ class StoredTensor(NamedTuple):
     chunks: tuple[Chunk, ...]
     """Where its elements are."""
 
+    @classmethod
+    def whole(
+        cls, dtype: str, shape: tuple[int, ...], file: str | StoredBytes, offset: int = 0
+    ) -> StoredTensor:
+        """Return a tensor whose elements lie together in row-major order.
+
+        Args:
+            file: as in `Chunk`.
+            offset: of the first element, in bytes.
+        """
+        return cls(dtype, shape, (Chunk(file, offset, (0,) * len(shape), shape),))
+
 
 class StoreIndex(NamedTuple):
     """What an opened store contains."""
@@ -46,7 +85,7 @@ class StoreIndex(NamedTuple):
     tensors: Mapping[str, StoredTensor]
     """Each stored tensor, by name."""
     files: Mapping[str, FileFacts]
-    """Each file that chunks refer to, by location."""
+    """Each file that chunks refer to, or that the store reads by itself, by location."""
 
 
 class NewTensor(NamedTuple):
@@ -94,6 +133,17 @@ class StoreFolder(Protocol):
         Raises:
             MissingRecordError: there is no such file.
             ArchiveError: the location leaves the folder, or is not a regular file.
+        """
+        ...
+
+    def local_path(self, location: str) -> str:
+        """Return the path of a file, for a library that opens files by itself.
+
+        Unlike `open`, this cannot keep others from exchanging the file before the library opens it.
+
+        Raises:
+            MissingRecordError: there is no such file.
+            ArchiveError: the location leaves the folder, or is not a regular file, or the folder is not on a disk.
         """
         ...
 

@@ -9,6 +9,7 @@ The suites and strategies need pytest and hypothesis (`pip install graphwire[tes
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -55,8 +56,12 @@ _MODULES: Final = {
 def __getattr__(name: str) -> Any:
     """Import a public name on first access, so that other modules of the package load without pytest and hypothesis."""
     if name in _MODULES:
+        full = f"{__name__}.{_MODULES[name]}"
         try:
-            module = importlib.import_module(f"{__name__}.{_MODULES[name]}")  # noqa: TID251 a module of this package
+            # pytest explains only the assertions of test files, and of modules that are registered before they are imported.
+            if "pytest" in sys.modules and full not in sys.modules:
+                sys.modules["pytest"].register_assert_rewrite(full)
+            module = importlib.import_module(full)  # noqa: TID251 a module of this package
         except ModuleNotFoundError as error:
             remedy = "Run: pip install 'graphwire[test]'"
             raise ModuleNotFoundError(f"{error}. {remedy}", name=error.name) from error

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from graphwire.errors import ArchiveError, EncodeError
-from graphwire.registry import NewTensor, StoreIndex, WeightStore
+from graphwire.registry import Chunk, NewTensor, StoredBytes, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.suites import assert_light_imports
 from graphwire.wire.archive.source import FileSource
@@ -263,6 +263,52 @@ class WeightStoreContract:
                     continue
             (copy.path / file).write_bytes(content)
 
+    # Bytes that the store reads by itself
+
+    def test_bytes_that_it_reads_are_the_same_in_any_parts(self, folder: Folder) -> None:
+        tensors = self._named({"weight": _tensor(self._dtype, (3 * _MIB + 5,), 1)})
+        location, names = self._written(folder, tensors)
+        index = self.store.open(folder, location)
+        ((name, new),) = tensors.items()
+        whole = new.view()
+        for chunk in index.tensors[names[name]].chunks:
+            stored = chunk.file
+            if isinstance(stored, str):
+                continue
+            assert type(stored.size) is int, "the size of stored bytes is no integer"
+            chance, size = random.Random(0), stored.size - chunk.offset
+            starts = [0, size - 1, *(chance.randrange(size) for _ in range(40))]
+            ranges = [(start, min(1 + chance.randrange(_MIB), size - start)) for start in starts]
+            with ThreadPoolExecutor(8) as pool:
+                reads = [
+                    pool.submit(_read_by_store, stored, chunk.offset + start, count)
+                    for start, count in ranges
+                ]
+                parts = [read.result() for read in reads]
+            if chunk.sizes == tuple(new.shape):
+                for (start, count), part in zip(ranges, parts, strict=True):
+                    assert part == whole[start : start + count], f"{count} bytes at {start} are others"
+
+    def test_bytes_that_change_after_it_was_opened_are_an_archive_error_or_others(
+        self, folder: Folder, tmp_path: Path
+    ) -> None:
+        location, whole = self._whole(folder)
+        copy = _copied(folder, tmp_path / "copy")
+        index = self.store.open(copy, location)
+        stored = [
+            chunk.file
+            for each in index.tensors.values()
+            for chunk in each.chunks
+            if not isinstance(chunk.file, str)
+        ]
+        for file, content in whole.items() if stored else ():
+            for damaged in _damaged(content):
+                (copy.path / file).write_bytes(damaged)
+                for each in stored:
+                    with suppress(ArchiveError):
+                        _read_by_store(each, 0, each.size)
+            (copy.path / file).write_bytes(content)
+
     # ---------------------------------------------------------------------------------------------------------- the tests' own
 
     @property
@@ -331,9 +377,21 @@ class WeightStoreContract:
         """Return whether a damaged copy has the tensors and files of the whole one, as far as can be seen without reading it."""
         try:
             whole, damaged = self.store.open(folder, location), self.store.open(copy, location)
-            return dict(whole.tensors) == dict(damaged.tensors) and dict(whole.files) == dict(damaged.files)
+            return _description(whole) == _description(damaged)
         except ArchiveError:
             return False
+
+
+def _description(index: StoreIndex) -> object:
+    """Return what an index states, with sizes in place of bytes that the store reads by itself."""
+    tensors = {
+        name: [
+            (dtype, shape, [chunk[0] if isinstance(chunk[0], str) else chunk[0].size, chunk[1:]])
+            for chunk in chunks
+        ]
+        for name, (dtype, shape, chunks) in index.tensors.items()
+    }
+    return tensors, dict(index.files)
 
 
 class _WatchedFolder(Folder):
@@ -376,15 +434,34 @@ def _content(folder: Folder, index: StoreIndex, name: str) -> bytes:
             for first, size, whole in zip(chunk.start, chunk.sizes, stored.shape, strict=True)
         )
         nbytes = math.prod(chunk.sizes) * item
-        with closing(folder.open(chunk.file)) as file:
-            assert index.files[chunk.file].nbytes == file.size
-            assert 0 <= chunk.offset <= file.size - nbytes
-            part = file.read_at(chunk.offset, nbytes)
+        part = _bytes_of(folder, index, chunk, nbytes)
         covered += nbytes
         for row, at in enumerate(_rows(stored.shape, chunk.start, chunk.sizes)):
             width = (chunk.sizes[-1] if chunk.sizes else 1) * item
             content[at * item : at * item + width] = part[row * width : (row + 1) * width]
     assert covered == len(content)
+    return bytes(content)
+
+
+def _bytes_of(folder: Folder, index: StoreIndex, chunk: Chunk, nbytes: int) -> bytes:
+    stored = chunk.file
+    if not isinstance(stored, str):
+        assert 0 <= chunk.offset <= stored.size - nbytes, f"a chunk ends beyond its {stored.size:,} bytes"
+        return _read_by_store(stored, chunk.offset, nbytes)
+    with closing(folder.open(stored)) as file:
+        assert index.files[stored].nbytes == file.size, f"`files` states another size of {stored!r}"
+        assert 0 <= chunk.offset <= file.size - nbytes, f"a chunk ends beyond its file {stored!r}"
+        return file.read_at(chunk.offset, nbytes)
+
+
+def _read_by_store(stored: StoredBytes, offset: int, nbytes: int) -> bytes:
+    content, done = bytearray(nbytes), 0
+    while done < nbytes:
+        with memoryview(content)[done:] as view:
+            count = stored.read_into(offset + done, view)
+        assert type(count) is int, f"`read_into` returned {count!r}, not a number of bytes"
+        assert 0 < count <= nbytes - done, f"`read_into` returned {count} for a view of {nbytes - done} bytes"
+        done += count
     return bytes(content)
 
 

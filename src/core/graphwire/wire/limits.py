@@ -276,7 +276,8 @@ class Limits(Bounds, frozen=True):
     program_bytes: int = 1 << 30
     """Bytes of one record that is read into memory, after inflation. A program of 10,000 nodes takes about 10 MiB."""
     inflate_ratio: int = 500
-    """Inflated bytes for each deflated byte of a record. Programs of many equal layers reach about 40."""
+    """Inflated bytes for each deflated byte of a record, and for each byte of the files of a weight store that reads its bytes by
+    itself. Programs of many equal layers reach about 40."""
     inflate_free_bytes: int = 16 << 20
     """In bytes. A record that inflates to at most this size may have any ratio."""
     unmapped_bytes: int = 64 << 30

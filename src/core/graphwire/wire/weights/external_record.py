@@ -18,7 +18,7 @@ from graphwire.wire.weights.boxes import (
     row_major,
 )
 from graphwire.wire.weights.chunk_digests import CHUNK_BYTES, ChunkDigest, chunk_digest
-from graphwire.wire.weights.opened_stores import OpenedStores
+from graphwire.wire.weights.opened_stores import OpenedStores, is_read_by_store
 from graphwire.wire.weights.reference_table import counts_of, strides_of
 
 _MAPPED_AGAIN_BYTES = 1 << 20
@@ -36,7 +36,8 @@ class ExternalRecord:
         stores: the stores, open.
         name: the record's name, for messages.
         reference: the regions that make it.
-        copied: whether each view is a checked copy in memory, not a mapping, as it always is of remote stores.
+        copied: whether each view is a checked copy in memory, not a mapping, as it always is of remote stores, and of stores
+            that read bytes by themselves.
     """
 
     __slots__ = ("_copied", "_is_covered", "_name", "nbytes", "reference", "stores")
@@ -53,8 +54,14 @@ class ExternalRecord:
 
     @property
     def is_checked(self) -> bool:
-        """Whether each view is a checked copy."""
-        return self._copied
+        """Whether each view is a checked copy.
+
+        Raises:
+            WeightsError: a tensor is missing, or has another type or shape.
+        """
+        return self._copied or any(
+            is_read_by_store(self.stores.tensor(each)) for each in self.reference.regions
+        )
 
     @property
     def checksums(self) -> dict[str, str]:
@@ -109,7 +116,7 @@ class ExternalRecord:
             item = ITEM_SIZES[region.dtype]
             for chunk in self.stores.tensor(region).chunks:
                 met = _meet(region, chunk)
-                if met is not None:
+                if met is not None and isinstance(chunk.file, str):
                     start = chunk.offset + met.source * item
                     reach = sum((axis.size - 1) * axis.source for axis in met.axes)
                     source = self.stores.source(region.store, chunk.file)
@@ -191,13 +198,16 @@ class ExternalRecord:
         if len(tensor.chunks) != 1 or not _is_run(region):
             return None
         chunk = tensor.chunks[0]
+        if not isinstance(chunk.file, str):
+            return None
         if chunk.strides is not None and not is_contiguous(chunk.sizes, chunk.strides):
             return None
         if self.nbytes != _box_bytes(counts, region.dtype):
             return None
         firsts = [0] * len(counts) if region.box is None else [first for first, _, _ in region.box]
         skipped = sum(first * stride for first, stride in zip(firsts, row_major(region.shape), strict=True))
-        return self.stores.source(region.store, chunk.file), chunk.offset + skipped * ITEM_SIZES[region.dtype]
+        source = self.stores.source(region.store, chunk.file)
+        return source, chunk.offset + skipped * ITEM_SIZES[region.dtype]
 
     def _checked_copy(self) -> memoryview:
         memory = self._copy()
@@ -225,7 +235,7 @@ class ExternalRecord:
         for chunk in self.stores.tensor(region).chunks:
             met = _meet(region, chunk)
             for part in () if met is None else parts_in_range(met, low, high):
-                source = self.stores.source(region.store, chunk.file)
+                source = self.stores.bytes_of(region.store, chunk)
                 start = chunk.offset + part.source * item
                 copy_box(source, start, memory, (part.target - low) * item, part.axes, item)
 

@@ -111,6 +111,10 @@ class Folder(Closing):
             source.expect_scattered_reads()
         return source
 
+    def local_path(self, location: str) -> str:
+        self.open(location).close()
+        return self.shown(location)
+
     def create(self, location: str) -> NewFile:
         return NewFile(self, location)
 
@@ -405,6 +409,12 @@ class RemoteFolder(Closing):
                 f"there is no file {self.shown(location)!r}",
                 remedy="Upload it, or pass weights= with the place of the weights",
             ) from None
+
+    def local_path(self, location: str) -> str:
+        raise ArchiveError(
+            f"{self.shown(location)!r} is not on a disk, and its store reads only files that are",
+            remedy="Fetch it, and pass weights= with its place",
+        )
 
     def create(self, location: str) -> AbstractContextManager[BinaryIO]:
         return cast("AbstractContextManager[BinaryIO]", RemoteWrite(self._file(location), new=True))

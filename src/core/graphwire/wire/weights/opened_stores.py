@@ -6,16 +6,32 @@ import bisect
 import math
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, WeightsError
-from graphwire.registry import Chunk, Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
+from graphwire.errors import (
+    ArchiveError,
+    GraphwireError,
+    MissingRecordError,
+    Problem,
+    WeightsError,
+    exception_text,
+)
+from graphwire.registry import (
+    Chunk,
+    Registry,
+    StoredBytes,
+    StoredTensor,
+    StoreIndex,
+    WeightStore,
+    remedy_for_name,
+)
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire.archive.archive_record import RecordCache
 from graphwire.wire.archive.source import FileSource
-from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts
+from graphwire.wire.limits import DEFAULT_ATTEMPTS, DEFAULT_LIMITS, Attempts, Limits
 from graphwire.wire.memory import Closing
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.remote_files import RemoteSource
@@ -132,6 +148,7 @@ class OpenedStores(Closing):
         maps: whether whole tensors are mapped. Otherwise they are read, and the system reads nothing ahead: for a rank of
             several, whose weights lie between those of others.
         cache: keeps the weights of remote stores.
+        limits: bound what stores that read bytes by themselves may make of their files.
     """
 
     def __init__(
@@ -144,7 +161,9 @@ class OpenedStores(Closing):
         unusable: str = "",
         maps: bool = True,
         cache: RecordCache | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         self.references = references
         self.places = (
             places
@@ -184,6 +203,12 @@ class OpenedStores(Closing):
                 remedy="Pass weights= with the place of the weights",
             )
         return place
+
+    def bytes_of(self, store: int, chunk: Chunk) -> FileSource | RemoteSource | ReadByStore:
+        """Return where a chunk of a store is read."""
+        if isinstance(chunk.file, str):
+            return self.source(store, chunk.file)
+        return ReadByStore(chunk.file, self._place(store))
 
     def source(self, store: int, file: str) -> FileSource | RemoteSource:
         """Return an open file of a store."""
@@ -242,10 +267,16 @@ class OpenedStores(Closing):
         for chunk in tensor.chunks:
             count = math.prod(chunk.sizes)
             total += count
-            if chunk.file not in files:
-                return f"{place.shown} names no file for it"
-            if not 0 <= chunk.offset <= files[chunk.file].nbytes - count * item:
-                return f"it reaches beyond the end of {place.folder.shown(chunk.file)}"
+            if isinstance(chunk.file, str):
+                if chunk.file not in files:
+                    return f"{place.shown} names no file for it"
+                size, shown = files[chunk.file].nbytes, place.folder.shown(chunk.file)
+            else:
+                size, shown = ReadByStore(chunk.file, place).size, f"its bytes in {place.shown}"
+                if count * item > self._most_read(region.store):
+                    return self._too_much(region.store, count * item)
+            if not 0 <= chunk.offset <= size - count * item:
+                return f"it reaches beyond the end of {shown}"
             if not _is_inside(chunk, tensor.shape):
                 return f"{place.shown} places a part of it outside of its shape"
         if total != math.prod(tensor.shape):
@@ -267,14 +298,31 @@ class OpenedStores(Closing):
             if not found:
                 usable.add(store)
         seen: set[tuple[int, str, str, tuple[int, ...]]] = set()
+        read: Counter[int] = Counter()
         for region in (region for record in records for region in record.regions):
             key = (region.store, region.tensor, region.dtype, tuple(region.shape))
             if region.store in usable and key not in seen:
                 seen.add(key)
-                _, problem = self._found(region, self._indexes[region.store])
+                tensor, problem = self._found(region, self._indexes[region.store])
                 if problem:
                     problems.append(Problem(region.tensor, "tensor", problem))
+                elif tensor is not None and is_read_by_store(tensor):
+                    read[region.store] += math.prod(region.shape) * ITEM_SIZES[region.dtype]
+        for store, nbytes in read.items():
+            if nbytes > self._most_read(store):
+                problems.append(Problem(self.shown(store), "size", self._too_much(store, nbytes)))
         return problems
+
+    def _most_read(self, store: int) -> int:
+        """Return how many bytes a store that reads by itself may make of its files."""
+        stored = sum(each.nbytes for each in self._indexes[store].files.values())
+        return max(self._limits.inflate_free_bytes, self._limits.inflate_ratio * stored)
+
+    def _too_much(self, store: int, nbytes: int) -> str:
+        return (
+            f"{self._place(store).shown} makes {nbytes:,} bytes of its files, more than {self._most_read(store):,}"
+            " (Limits.inflate_ratio)"
+        )
 
     def _store_problems(self, store: int) -> Iterator[Problem]:
         reference = self.references.stores[store]
@@ -335,6 +383,67 @@ class OpenedStores(Closing):
         """Close the files. Mapped memory stays valid."""
         for source in list(self._sources.values()):
             source.close()
+
+
+class ReadByStore:
+    """The bytes that a store reads by itself, checked: whatever it does wrong is an `ArchiveError`."""
+
+    def __init__(self, stored: StoredBytes, place: StorePlace) -> None:
+        self._stored = stored
+        self._place = place
+
+    @property
+    def size(self) -> int:
+        """In bytes.
+
+        Raises:
+            ArchiveError: the store states none.
+        """
+        try:
+            size = self._stored.size
+        except Exception as error:
+            raise self._error(error) from error
+        if type(size) is not int:
+            raise self._fault(f"states the size {size!r:.80}")
+        return size
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return exactly the bytes of a range within `size`."""
+        memory = bytearray(size)
+        self.read_into(offset, memoryview(memory))
+        return bytes(memory)
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill memory with the bytes that begin at an offset."""
+        done = 0
+        while done < memory.nbytes:
+            try:
+                count = self._stored.read_into(offset + done, memory[done:])
+            except Exception as error:
+                raise self._error(error) from error
+            if type(count) is not int or not 0 < count <= memory.nbytes - done:
+                raise self._fault(
+                    f"read {count!r:.80} bytes at {offset + done:,}, where {memory.nbytes - done:,} are"
+                )
+            done += count
+
+    def _error(self, error: Exception) -> Exception:
+        """Return the error of a store as one of ours. Errors of the system and missing memory are not the store's."""
+        if isinstance(error, (GraphwireError, OSError, MemoryError)):
+            return error
+        return self._fault(f"failed: {exception_text(error)}")
+
+    def _fault(self, what: str) -> ArchiveError:
+        return ArchiveError(
+            f"the weight store {self._place.kind!r} {what}",
+            place=self._place.shown,
+            remedy="Fetch the file again; if that does not help, update the plugin that has the store",
+        )
+
+
+def is_read_by_store(tensor: StoredTensor) -> bool:
+    """Return whether a store reads bytes of a tensor by itself."""
+    return not all(isinstance(chunk.file, str) for chunk in tensor.chunks)
 
 
 def _is_inside(chunk: Chunk, shape: Sequence[int]) -> bool:
