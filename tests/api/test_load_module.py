@@ -355,7 +355,7 @@ def _two_inputs() -> tuple[schema.Program, Any]:
 
 
 def _refused(record: schema.Program, payloads: Any, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
+    with pytest.raises((ValidationError, DecodeError), match=message):
         graphwire.from_schema(record, payloads)
 
 
@@ -370,12 +370,12 @@ def test_targets_of_inputs_are_not_the_names_of_others() -> None:
 def test_names_of_inputs_do_not_hide_what_code_uses(name: str) -> None:
     record, payloads = _two_inputs()
     record.graph_module.graph.value_metadata["x"] = schema.ValueMetadata(target=name)
-    _refused(record, payloads, f"the name '{name}' hides")
+    _refused(record, payloads, f"the name '{name}' of an argument hides")
     record, payloads = _two_inputs()
     call = record.graph_module.module_call_graph[0].signature
     assert call is not None
     call.forward_arg_names = [name, "y"]
-    _refused(record, payloads, f"the name '{name}' hides")
+    _refused(record, payloads, f"the name '{name}' of an argument hides")
 
 
 def test_attributes_of_modules_are_not_replaced(data: bytes) -> None:
@@ -384,7 +384,5 @@ def test_attributes_of_modules_are_not_replaced(data: bytes) -> None:
     assert b'"forward.weight"' in text
     hostile = msgspec.json.decode(text, type=schema.Program)
     payloads.weights["forward.weight"] = payloads.weights.pop("linear.weight")
-    file = io.BytesIO()
-    graphwire.save(graphwire.from_schema(hostile, payloads), file)
-    with pytest.raises(DecodeError, match="cannot be an attribute"):
-        graphwire.load_module(file.getvalue())
+    with pytest.raises(DecodeError, match=r"'forward\.weight' cannot be the path of a parameter"):
+        graphwire.from_schema(hostile, payloads)

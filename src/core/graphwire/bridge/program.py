@@ -59,6 +59,7 @@ from graphwire.bridge.tensors.symbols import (
     infer_hints,
     ranges_by_expression,
 )
+from graphwire.bridge.torch_compat.code_names import hiding_parameter, path_fault
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import exported_program, guards_of, set_guards
 from graphwire.bridge.torch_compat.pytree import (
@@ -81,7 +82,7 @@ from graphwire.errors import (
     message_text,
 )
 from graphwire.registry import Registry
-from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
+from graphwire.schema.texts.treespec import keywords_of, parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
 from graphwire.wire.archive.source import type_text
@@ -185,6 +186,8 @@ def _encode_program(
     )
     record.group_sizes = group_sizes_here(record, context.registry)
     check_entry(record, EncodeError)
+    check_attributes(record, module.graph, EncodeError)
+    check_parameters(record, module, EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
@@ -351,11 +354,12 @@ def decode_program(
     state, constants = decode_values(context, record, payloads, table)
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
-    graph, root = decode_graph(context, module_record.graph, literal_names=names)
+    graph, root = decode_graph(context, module_record.graph, literal_names=names, paths=(*state, *constants))
     if module_record.graph.copies:
         set_output_names(signature, graph)
     infer_hints(context)
     check_entry(record, DecodeError)
+    check_attributes(record, graph, DecodeError)
     calls = decode_module_calls(context, module_record.module_call_graph)
     if module_record.graph.copies:
         restore_copy_names(calls, module_record.graph.copies, graph)
@@ -370,6 +374,7 @@ def decode_program(
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
+    check_parameters(record, program.graph_module, DecodeError)
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)
     program.graph_module.meta.update(decode_declared(context, module_record.metadata))
@@ -454,6 +459,42 @@ def check_entry(record: schema.Program, error: type[GraphwireError]) -> None:
             "the first call is not the program's own, with a signature",
             place="graph_module.module_call_graph",
             remedy=_WHOLE,
+        )
+
+
+def check_attributes(record: schema.Program, graph: torch.fx.Graph, error: type[GraphwireError]) -> None:
+    """Raise if what the module of a program holds cannot be its attributes.
+
+    Raises:
+        error: `ExportedProgram.module` would fail, or read something else.
+    """
+    specs = record.graph_module.signature.input_specs
+    held = {each.value: each for spec in specs if (each := schema.held_by(spec)) is not None}
+    paths = [(each.kind, each.name) for each in held.values()]
+    read = [node for node in graph.find_nodes(op="get_attr") if node.name not in held]
+    paths += [("subgraph or tensor of the graph", str(node.target)) for node in read]
+    if fault := path_fault(paths):
+        raise error(
+            fault, place="graph_module.signature.input_specs", remedy="Rename the attribute of the model"
+        )
+
+
+def check_parameters(
+    record: schema.Program, module: torch.fx.GraphModule, error: type[GraphwireError]
+) -> None:
+    """Raise if the generated code of a program means something else by the name of a parameter.
+
+    Raises:
+        error: torch's code would compute something else than the graph.
+    """
+    call = record.graph_module.module_call_graph[0].signature
+    assert call is not None  # check_entry
+    names = call.forward_arg_names or [str(each) for each in keywords_of(parse_treespec(call.in_spec))]
+    if hiding := hiding_parameter(module, names):
+        raise error(
+            f"the name {hiding!r} of an argument hides what generated code calls by it",
+            place="graph_module.module_call_graph[0].signature",
+            remedy="Rename the argument of the model, and export it again",
         )
 
 

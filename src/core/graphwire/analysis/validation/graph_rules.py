@@ -6,13 +6,10 @@ expressions are cached, and the text of a place is only built to report a proble
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
 
-import msgspec
 from msgspec.structs import astuple
 
 from graphwire.analysis.validation.argument_rules import RULES, Scope, check_argument
@@ -289,44 +286,8 @@ def _check_targets(walk: Walk, place: Place, graph: Graph, inputs: Sequence[str]
         if target != name and target in inputs:  # generated code would assign one input to the other
             message = f"the argument name {quoted(target)} is the name of another input"
             walk.report(((place, ".value_metadata", name), ".target"), "duplicate", message)
-    targets = [noted.get(name, name) for name in inputs] if noted else inputs
-    if noted and len(set(targets)) != len(targets):
+    if noted and len({noted.get(name, name) for name in inputs}) != len(inputs):
         walk.report((place, ".value_metadata"), "duplicate", "two inputs have the same argument name")
-    check_hidden(walk, (place, ".inputs"), graph, targets)
-
-
-_HIDDEN: dict[str, Callable[[str, Any], bool]] = {
-    "device": lambda key, _: key == "as_device",
-    "inf": lambda _, value: value in ("Infinity", "-Infinity", math.inf, -math.inf),
-    "nan": lambda _, value: value == "NaN" or value != value,  # noqa: PLR0124 true for nan
-    "range": lambda key, _: key == "as_range",
-    "slice": lambda key, _: key == "as_slice",
-}
-"""The names by which generated code calls something else than torch, and what it calls them for: the key of a tree, and the value
-there."""
-
-
-_TEXTS = frozenset(("as_string", "as_strings", "name"))
-
-
-def check_hidden(walk: Walk, place: Place, graph: Graph, parameters: Sequence[str]) -> None:
-    """Check that no parameter of a graph's generated code hides a name that the code uses.
-
-    Args:
-        parameters: the names of the parameters.
-    """
-    for name in _HIDDEN.keys() & set(parameters):
-        pending: list[tuple[str, Any]] = [("", msgspec.to_builtins([node.inputs for node in graph.nodes]))]
-        while pending:
-            key, value = pending.pop()
-            if isinstance(value, dict):
-                pending += value.items()
-            elif isinstance(value, list):
-                pending += [(key, each) for each in value]
-            if value is not None and key not in _TEXTS and _HIDDEN[name](key, value):
-                message = f"the name {quoted(name)} hides what the code of the graph calls by it"
-                walk.report(place, "name", message)
-                break
 
 
 def check_graph(

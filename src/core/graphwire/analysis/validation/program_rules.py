@@ -43,7 +43,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from graphwire.analysis.validation.argument_rules import Scope, check_argument
-from graphwire.analysis.validation.graph_rules import check_graph, check_hidden
+from graphwire.analysis.validation.graph_rules import check_graph
 from graphwire.analysis.validation.value_rules import (
     Place,
     Walk,
@@ -304,9 +304,6 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
     if entries and entries[0].fqn:
         message = "the first entry must be the root, whose name is empty"
         walk.report((place, ".module_call_graph[0].fqn"), "mismatch", message)
-    if entries and entries[0].signature is not None:
-        names = entries[0].signature.forward_arg_names or ()
-        check_hidden(walk, (place, ".module_call_graph[0].signature.forward_arg_names"), module.graph, names)
     good = are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
     for index, entry in enumerate(entries):
         if good and entry.signature is None:

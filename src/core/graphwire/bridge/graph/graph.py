@@ -7,7 +7,7 @@ This module handles placeholders, the output and attributes of the graph's modul
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -49,6 +49,7 @@ from graphwire.bridge.graph.values import (
 )
 from graphwire.bridge.tensors.symbols import is_cheap_to_compute
 from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
+from graphwire.bridge.torch_compat.code_names import choose_targets, taken_attributes
 from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import (
     graph_module,
@@ -302,7 +303,8 @@ class _GraphScope(DecodeScope):
         if isinstance(argument, str):
             argument = schema.TreespecArgument(f"_spec_{len(self._attributes)}", argument)
         known = self._treespecs.get(argument.name)
-        if known is None and not hasattr(self.module, argument.name):
+        if known is None:
+            _check_free(self.module, argument.name)
             setattr(self.module, argument.name, decode_treespec(argument.spec, self.context.registry))
             self._treespecs[argument.name] = argument.spec
         elif known != argument.spec:
@@ -362,7 +364,7 @@ class _GraphScope(DecodeScope):
 
 
 def _check_free(module: torch.nn.Module, name: str) -> None:
-    if hasattr(module, name):
+    if name in taken_attributes() or hasattr(module, name):
         raise DecodeError(
             f"{name!r} cannot be an attribute of the graph's module, which already has one of that name"
         )
@@ -374,12 +376,14 @@ def decode_graph(
     *,
     literal_names: Sequence[str | None] = (),
     held: Mapping[str, str] = MappingProxyType({}),
+    paths: Collection[str] = (),
 ) -> tuple[torch.fx.Graph, torch.nn.Module]:
     """Decode a graph to an FX graph, and the module whose attributes it reads.
 
     Args:
         literal_names: the name of each input in the signature, for inputs that have no name themselves.
         held: the attributes to read inputs from, by the name of the input. Other inputs are placeholders.
+        paths: the weights and constants of the program.
 
     Raises:
         DecodeError: the record does not match this installation; `place` names the part.
@@ -394,6 +398,7 @@ def decode_graph(
     _decode_output(scope)
     add_copies(scope, scope.graph)
     move_nodes(scope.graph, record.placed)
+    choose_targets(scope.graph, paths)
     for key in record.value_metadata.keys() - scope.notes_read - record.copies.keys():
         note_unread(context, f"value_metadata.{key}", NO_NODE)
     return scope.graph, scope.module

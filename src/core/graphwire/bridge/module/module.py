@@ -26,7 +26,15 @@ from graphwire.bridge.graph.treespec import decode_treespec
 from graphwire.bridge.module.effect_tokens import remove_effect_tokens
 from graphwire.bridge.module.input_checks import check_structure, input_checks
 from graphwire.bridge.module.program_module import ProgramModule
-from graphwire.bridge.program import check_entry, decode_context, decode_values, leave_out, tell_omitted
+from graphwire.bridge.program import (
+    check_attributes,
+    check_entry,
+    check_parameters,
+    decode_context,
+    decode_values,
+    leave_out,
+    tell_omitted,
+)
 from graphwire.bridge.tensors.storages import StorageTable
 from graphwire.bridge.torch_compat.private import name_by_attributes, rename_builtins
 from graphwire.bridge.torch_compat.pytree import children_of, context_of
@@ -77,8 +85,10 @@ def decode_module(
             getattr(spec.constant_input or spec.user_input, "name", None) for spec in signature.input_specs
         ],
         held={each.value: each.name for _, each in held},
+        paths=(*state, *constants),
     )
     check_entry(record, DecodeError)
+    check_attributes(record, graph, DecodeError)
     for dialect in record.verifiers:
         verifier_of(dialect)
     nodes = {node.name: node for node in graph.nodes}
@@ -95,6 +105,7 @@ def decode_module(
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
     unchecked = _check_inputs(module, graph, record, registry, check_guards=check_guards)
+    check_parameters(record, module, DecodeError)
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))

@@ -1,0 +1,188 @@
+"""Whatever names a tampered file has: the code that torch generates from it computes what its graph says, or it is refused.
+
+torch's interpreter, which runs the nodes and reads no code, says what a graph computes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import io
+import re
+import warnings
+from contextlib import suppress
+from keyword import kwlist
+from typing import Any
+
+import pytest
+import torch
+from hostile import CONSTANTS, DOCUMENT, WEIGHTS, Victim, get
+from hypothesis import example, given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.export import export
+
+import graphwire
+from graphwire.bridge.torch_compat.code_names import taken_attributes
+from graphwire.errors import DecodeError, EncodeError, GraphwireError
+
+GRAPH = "graph_module.graph"
+CALL = "graph_module.module_call_graph[0].signature"
+
+
+class Model(nn.Module):
+    """Weights whose paths have numbers, a buffer that changes, a branch, and arguments that code writes with names of its own."""
+
+    b: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2)])
+        self.weight = nn.Parameter(torch.full((2,), 5.0))
+        self.register_buffer("b", torch.ones(2))
+        self.c = torch.tensor([1.0, 7.0])
+
+    def forward(self, x: Tensor, y: Tensor, *, z: Tensor) -> Tensor:
+        self.b.add_(1)
+        most = torch.full((2,), float("inf"), device="cpu").clamp(max=3)
+        taken = torch.cond(x.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (y,))
+        return self.layers[0](x) * 2 - y + most / z + self.weight * self.b + taken + self.c
+
+
+INPUTS = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 9.0])
+KEYWORDS = {"z": torch.tensor([0.5, 4.0])}
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.manual_seed(0)
+    PROGRAM = export(Model(), INPUTS, KEYWORDS)
+    GOOD = Victim.of(graphwire.dumps(PROGRAM))
+    MODULE = PROGRAM.module()
+    CODE = MODULE.code
+NAMES = sorted(
+    {*re.findall(r"[A-Za-z_]\w*", CODE), "inf", "nan", "device", "_in_spec"} | {"math", "x_1", "b_1"}
+)
+"""What a name can clash with: all words of generated code, beside the names of Python."""
+
+names = st.sampled_from(NAMES) | st.sampled_from(dir(builtins))
+values = st.sampled_from(["p_layers_0_weight", "p_weight", "b_b", "x", "y", "z"])
+
+
+def _interpreted(program: torch.export.ExportedProgram) -> Tensor:
+    held = {**program.state_dict, **program.constants}
+    given = iter((*INPUTS, *KEYWORDS.values()))
+    arguments = [
+        held[spec.target].clone() if spec.target in held else next(given)
+        for spec in program.graph_signature.input_specs
+    ]
+    result: Tensor = torch.fx.Interpreter(program.graph_module).run(*arguments)[-1]
+    return result
+
+
+@pytest.mark.filterwarnings("ignore")
+@example({"x": "weight"}, None, {})
+@example({"x": "layers_0_weight"}, None, {})
+@example({"x": "getattr"}, None, {})
+@example({}, ["getattr", "y", "z"], {})
+@example({}, ["fx_pytree", "y", "z"], {})
+@example({}, ["pytree", "y", "z"], {})
+@example({"x": "add"}, None, {"add": ""})
+@given(
+    st.dictionaries(values, names, max_size=3),
+    st.none() | st.lists(names, min_size=3, max_size=3).map(lambda given: [*given[:2], "z"]),
+    st.dictionaries(values | names, st.just("") | values | names, max_size=2),
+)
+def test_names_change_nothing(
+    targets: dict[str, str], arguments: list[str] | None, placed: dict[str, str]
+) -> None:
+    def change(tree: Any) -> None:
+        graph = get(tree, GRAPH)
+        graph["value_metadata"] = {**graph.get("value_metadata", {})}
+        for name, target in targets.items():
+            graph["value_metadata"][name] = {**graph["value_metadata"].get(name, {}), "target": target}
+        if arguments is not None:
+            get(tree, CALL)["forward_arg_names"] = arguments
+        graph["placed"] = placed
+
+    _loads_what_it_shows(GOOD.with_document(change))
+
+
+def _loads_what_it_shows(data: bytes) -> None:
+    with suppress(GraphwireError):
+        program = graphwire.loads(data)
+        expected = _interpreted(program)
+        assert torch.equal(program.module()(*INPUTS, **KEYWORDS), expected)
+    with suppress(GraphwireError):
+        module = graphwire.load_module(io.BytesIO(data))
+        module.graph.set_codegen(torch.fx.graph.CodeGen())
+        expected = torch.fx.Interpreter(copy.deepcopy(module)).run(*INPUTS, *KEYWORDS.values())[-1]
+        assert torch.equal(graphwire.load_module(io.BytesIO(data))(*INPUTS, **KEYWORDS), expected)
+
+
+# ---------------------------------------------------------------------------------------- what the module of a program holds
+
+attributes = st.sampled_from(
+    sorted({*dir(MODULE), *NAMES, "weight.b", "c.c", "layers", "true_graph_0.c", "layers.0"} - {*kwlist})
+)
+"""Without keywords, by which torch cannot read an attribute: `module()` raises its `SyntaxError`."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@example("weight", "_in_spec")
+@example("true_graph_0", "validate_inputs")
+@example("c", "b")
+@example("c", "_out_spec")
+@example("b", "_guards_fn")
+@example("weight", "true_graph_0.weight")
+@given(st.sampled_from(["weight", "b", "c", "true_graph_0"]), attributes)
+def test_attributes_replace_nothing(old: str, new: str) -> None:
+    def renamed(record: str) -> bytes:
+        return GOOD.records[record].replace(f'"{old}"'.encode(), f'"{new}"'.encode())
+
+    with suppress(GraphwireError):  # two weights of one name: a damaged config
+        _loads_what_it_shows(
+            GOOD.with_records({each: renamed(each) for each in (DOCUMENT, WEIGHTS, CONSTANTS)})
+        )
+
+
+@pytest.mark.parametrize("name", ["_in_spec", "_out_spec", "_guards_fn", "validate_inputs", "meta", "code"])
+def test_attributes_that_torch_takes_are_refused_by_a_save(name: str) -> None:
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer(name, torch.ones(2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.get_buffer(name)
+
+    with pytest.raises(EncodeError, match=f"'{name}' cannot be the path of a buffer"):
+        graphwire.dumps(export(Plain(), INPUTS[:1]))
+
+
+def test_all_attributes_that_torch_takes_are_known() -> None:
+    own = {"layers", "weight", "b", "c", "true_graph_0", "false_graph_0"}
+    assert set(dir(MODULE)) - own <= taken_attributes()
+
+
+# ------------------------------------------------------------------------------------------------------- honest models
+
+
+@pytest.mark.parametrize("name", ["inf", "device", "getattr"])
+def test_torchs_own_clashes_are_refused_by_a_save(name: str) -> None:
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(2, 2)])
+
+        def forward(self, x: Tensor, inf: Tensor) -> Tensor:
+            return self.layers[0](x) + inf + torch.full((2,), float("inf"), device="cpu").clamp(max=3)
+
+    program = export(Plain(), INPUTS)
+    (call,) = [each for each in program.module_call_graph if not each.fqn]
+    call.signature.forward_arg_names[1] = name
+    for node in program.graph.find_nodes(op="placeholder"):
+        if node.target == "inf":
+            node.target = node.name = "other"
+    with pytest.raises((EncodeError, DecodeError), match=f"the name '{name}' of an argument hides"):
+        graphwire.dumps(program)
