@@ -8,12 +8,13 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import faulty_reader
 import msgspec
 import pytest
-from nightly import IS_NIGHTLY
+from nightly import IS_NIGHTLY, by_day
 from torch_construction import assert_made_as_by_torch
 
 import graphwire
@@ -191,3 +192,32 @@ def test_the_suite_has_every_field_variant_enumeration_and_extension() -> None:
     members = {member.name for kind in (ScalarType, Layout, MemoryFormat, ArgumentKind) for member in kind}
     assert members - texts <= {"Unknown"}
     assert set(schema.FEATURES) <= texts
+
+
+@pytest.mark.nightly
+def test_a_module_is_refused_where_a_program_is(tmp_path: Path) -> None:
+    files = [SUITE / case.file for case in CASES if case.hex is None and case.valid]
+    differ = [
+        "formats/signature",
+        "values/layouts",
+        "expressions/integer",
+        "names_of_removed",
+        "module_calls",
+    ]
+    tried = [path for path in files if any(each in path.as_posix() for each in differ)]
+    tried += files[:: by_day(40, by_night=1)]
+    outcomes = {
+        path.name: (_refusal(graphwire.load, path), _refusal(graphwire.load_module, path)) for path in tried
+    }
+    assert {name: both for name, both in outcomes.items() if both[0] != both[1]} == {}
+    assert sum(one is not None for one, _ in outcomes.values()) >= len(differ)
+
+
+def _refusal(load: Callable[[Path], object], path: Path) -> str | None:
+    """The error; None also for names that only a module cannot have."""
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            load(path)
+        except GraphwireError as error:
+            return None if "cannot be an attribute" in error.problem else f"{type(error).__name__}: {error}"
+    return None

@@ -25,12 +25,14 @@ from graphwire.bridge.graph.operators import check_operators
 from graphwire.bridge.graph.treespec import decode_treespec
 from graphwire.bridge.module.effect_tokens import remove_effect_tokens
 from graphwire.bridge.module.input_checks import check_structure, input_checks
+from graphwire.bridge.module.ordinary import is_ordinary
 from graphwire.bridge.module.program_module import ProgramModule
 from graphwire.bridge.program import (
     check_attributes,
     check_entry,
     check_parameters,
     decode_context,
+    decode_program,
     decode_values,
     leave_out,
     tell_omitted,
@@ -38,7 +40,6 @@ from graphwire.bridge.program import (
 from graphwire.bridge.tensors.storages import StorageTable
 from graphwire.bridge.torch_compat.private import name_by_attributes, rename_builtins
 from graphwire.bridge.torch_compat.pytree import children_of, context_of
-from graphwire.bridge.torch_compat.verifiers import verifier_of
 from graphwire.errors import DecodeError, located
 from graphwire.registry import Registry
 from graphwire.wire.payloads import Payloads
@@ -75,6 +76,18 @@ def decode_module(
     check_operators(context, module_record.graph)
     table = StorageTable(payloads.records, context.place_device, graph_only)
     state, constants = decode_values(context, record, payloads, table)
+    targets = [each.target for each in context.operators.values()]
+    if not is_ordinary(record, targets, state, constants):
+        decode_program(
+            record,
+            payloads,
+            registry,
+            device=device,
+            graph_only=graph_only,
+            origin=origin,
+            dropped=[],
+            propagates=propagates,
+        )
     if given is not None:
         bind_weights(SimpleNamespace(state_dict=state, constants=constants), given)
     held = [(spec, each) for spec in signature.input_specs if (each := schema.held_by(spec)) is not None]
@@ -89,8 +102,6 @@ def decode_module(
     )
     check_entry(record, DecodeError)
     check_attributes(record, graph, DecodeError)
-    for dialect in record.verifiers:
-        verifier_of(dialect)
     nodes = {node.name: node for node in graph.nodes}
     lifted = {nodes[each.value]: spec for spec, each in held}
     rename_builtins(graph)

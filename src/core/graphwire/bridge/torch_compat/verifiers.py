@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch._export.verifier import (
     _verify_exported_program_signature,
     load_verifier,
 )
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 
 from graphwire.errors import DecodeError, EncodeError, shown
@@ -71,6 +71,17 @@ def check_program(program: torch.export.ExportedProgram) -> None:
             _check(verifier, program, program.graph_signature, common)
     except _REFUSALS as error:
         raise DecodeError(f"torch does not accept the program: {error}") from error
+
+
+def may_call(targets: Iterable[Any], kind: Any) -> bool:
+    """Return whether the nodes of a program may call operators; functions are not judged.
+
+    Args:
+        kind: the class of a verifier.
+    """
+    return _are_allowed(
+        {each for each in targets if isinstance(each, (OpOverload, HigherOrderOperator))}, kind()
+    )
 
 
 def check_encoded(
