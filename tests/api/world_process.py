@@ -235,7 +235,8 @@ class Reads:
             read_into(source, offset, memory)
 
         def noted(source: Any, offset: int, size: int) -> memoryview:
-            self.mapped.append(source._file.name if isinstance(source._file.name, str) else "a store")
+            name = source._open_descriptor().name
+            self.mapped.append(name if isinstance(name, str) else "a store")
             return map_(source, offset, size)
 
         FileSource.read_at, FileSource.read_into, FileSource.map = counted, counted_into, noted  # type: ignore[method-assign]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+import graphwire
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.source import is_mapped, open_source
@@ -53,13 +57,13 @@ def test_what_is_closed_while_threads_read_is_never_another_file(path: Path) -> 
 
 def test_the_descriptor_is_closed_when_the_last_reader_leaves(path: Path) -> None:
     source = open_source(path, DEFAULT_LIMITS)
-    reader = object()
-    descriptor = source._descriptor_for(reader)  # type: ignore[attr-defined]
+    descriptor = source._open_descriptor()  # type: ignore[attr-defined]
+    number = descriptor.number
     source.close()
-    assert os.pread(descriptor, 4, 0) == b"PK\x03\x04"
-    source._leave(reader)  # type: ignore[attr-defined]
+    assert os.pread(number, 4, 0) == b"PK\x03\x04"
+    del descriptor
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(descriptor)
+        os.fstat(number)
 
 
 def test_a_file_is_mapped_as_long_as_something_shows_it(path: Path) -> None:
@@ -75,3 +79,44 @@ def test_a_file_is_mapped_as_long_as_something_shows_it(path: Path) -> None:
         assert is_mapped(file)
         del held
         assert not is_mapped(file)
+
+
+def test_a_load_asks_the_system_once_about_its_file_and_reads_each_record_once(tmp_path: Path) -> None:
+    layers = [torch.nn.Linear(4, 4) for _ in range(6)]
+    program = torch.export.export(torch.nn.Sequential(*layers), (torch.ones(1, 4),))
+    graphwire.save(program, tmp_path / "a.pt2")
+    graphwire.load(tmp_path / "a.pt2")
+    calls: Counter[str] = Counter()
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        if event == "c_call":
+            calls[argument.__name__] += 1
+
+    sys.setprofile(count)
+    try:
+        graphwire.load(tmp_path / "a.pt2")
+    finally:
+        sys.setprofile(None)
+    # Its mode and size when it is opened, and the size again before it is mapped; two reads a record, its header and its data.
+    assert (calls["fstat"], calls["fileno"]) == (2, 2)
+    assert calls["pread"] <= 2 * 20
+    assert calls["preadv"] == 0
+
+
+def test_a_file_that_became_shorter_is_noticed_before_it_is_mapped(path: Path) -> None:
+    source = open_source(path, DEFAULT_LIMITS)
+    os.truncate(path, 10)
+    with pytest.raises(ArchiveError, match="became shorter"):
+        source.map(0, 4)
+    with pytest.raises(ArchiveError, match="became shorter"):
+        source.read_at(0, 20)
+    source.close()
+
+
+def test_a_file_that_is_replaced_is_read_as_it_was_opened(path: Path) -> None:
+    source = open_source(path, DEFAULT_LIMITS)
+    other = path.with_name("new")
+    other.write_bytes(b"something else" * 100)
+    other.replace(path)
+    assert source.read_at(0, 4) == b"PK\x03\x04"
+    source.close()

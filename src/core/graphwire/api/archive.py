@@ -20,14 +20,14 @@ from graphwire.api.error_boundary import LOG, Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.api.options import StorageOptions, check_limits, check_storage_options
 from graphwire.api.weights import AS_SAVED, LoadWeights, check_weights_choice, located_weights
-from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
+from graphwire.errors import ArchiveError, DecodeError, GraphwireError, Obstacle, Problem, problems_of
 from graphwire.evolve.step import version_of
 from graphwire.evolve.targets import obstacles_by_target
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program, Version
 from graphwire.schema.trees import to_tree
 from graphwire.wire.archive.archive_record import RecordCache, keep_records, records_to_fetch
-from graphwire.wire.archive.source import Readable, file_name
+from graphwire.wire.archive.source import Readable, file_name, type_text
 from graphwire.wire.layouts import BARE_DOCUMENT, sanitize_payload_names, sanitize_weight_names
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.memory import Closing
@@ -202,6 +202,10 @@ class Archive(Closing):
                     f"the file holds several programs: {names}", remedy="Pass method= to pick one"
                 )
             return self.methods[0]
+        if not isinstance(name, str):
+            raise DecodeError(
+                f"method= is {type_text(name)}", remedy="Pass the name of a program in the file"
+            ).about("method")
         self._package.member_of(name)
         return name
 
@@ -598,4 +602,6 @@ def open(
         RemoteError: a file at a URL cannot be read.
         ArchiveError: the file is neither an archive nor a document, or it is damaged.
     """
+    if cache is not None and not isinstance(cache, (str, os.PathLike)):
+        raise DecodeError(f"cache= is {type_text(cache)}", remedy="Pass the path of a folder").about("cache")
     return Archive(file, registry_or_installed(registry), limits, weights_from, rank, storage_options, cache)

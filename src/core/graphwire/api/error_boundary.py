@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +35,7 @@ from graphwire.errors import (
 )
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
-from graphwire.wire.archive.source import file_name, type_text
+from graphwire.wire.archive.source import file_name
 from graphwire.wire.remote import url_of
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def source_name(source: Any) -> str:
 
 
 def reading(*sources: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Convert what the decorated public function raises to `GraphwireError`s that name its files.
+    """Convert what the decorated public function raises to `GraphwireError`s that name its files; log what it has read.
 
     Args:
         sources: the names of the parameters that take a file, or a program in another form.
@@ -168,62 +167,48 @@ _OF_TORCH = {
 """Arguments of torch's functions, and what to use instead."""
 
 
-_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "cache": (lambda given: isinstance(given, (str, os.PathLike)), "the path of a folder"),
-    "method": (lambda given: isinstance(given, str), "the name of a program in the file"),
-    "report": (callable, "a function, which is called with the report"),
-}
-"""Options of several functions: whether a value is of a right type, and what that is. None always is."""
-
-
 def _bounded(
     sources: tuple[str, ...], kind: type[GraphwireError]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-        options = signature.parameters.keys()
-
         @functools.wraps(function)
         def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
-            if unknown := kwargs.keys() - options:
-                name = min(unknown)
-                raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}{_hint(name, options)}"
-                )
-            for name in kwargs.keys() & _OPTIONS.keys():
-                is_good, wanted = _OPTIONS[name]
-                if kwargs[name] is not None and not is_good(kwargs[name]):
-                    raise kind(f"{name}= is {type_text(kwargs[name])}", remedy=f"Pass {wanted}")
             start = time.perf_counter()
             try:
                 result = function(*args, **kwargs)
-                if LOG.is_on():
-                    given = signature.bind_partial(*args, **kwargs).arguments
-                    files = (source_name(given[each]) for each in sources or ("file",) if each in given)
-                    done = ": ".join(filter(None, (function.__name__, " and ".join(filter(None, files)))))
-                    LOG.info("%s, %.3f s", done, time.perf_counter() - start)
-                return result
             except Exception as error:
+                signature = inspect.signature(function)
+                if unknown := kwargs.keys() - signature.parameters.keys():
+                    raise _unknown_option(function.__name__, min(unknown), signature.parameters) from None
                 if error.__traceback__ is None or error.__traceback__.tb_next is None:
                     raise  # The call itself failed: its arguments do not fit the signature.
                 given = signature.bind_partial(*args, **kwargs).arguments
-                called = [source_name(given[each]) for each in sources if each in given]
-                with Boundary(" and ".join(filter(None, called)), _registry(given), error=kind):
+                with Boundary(_named(sources, given), _registry(given), error=kind):
                     raise
+            if LOG.is_on():
+                given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+                files = _named(sources or ("file",), given)
+                done = f"{function.__name__}: {files}" if files else function.__name__
+                LOG.info("%s, %.3f s", done, time.perf_counter() - start)
+            return result
 
         return bounded
 
     return decorate
 
 
-def _hint(name: str, options: Iterable[str]) -> str:
-    """Return what to use in place of an argument that a function lacks, for its error."""
+def _named(sources: tuple[str, ...], given: dict[str, Any]) -> str:
+    return " and ".join(filter(None, (source_name(given[each]) for each in sources if each in given)))
+
+
+def _unknown_option(function: str, name: str, options: Iterable[str]) -> TypeError:
+    """Return the error of an argument that a function lacks, with what to use in its place."""
     from difflib import get_close_matches  # only mistakes need it
 
-    if name in _OF_TORCH:
-        return f"; {_OF_TORCH[name]}"
     near = get_close_matches(name, options, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; {_OF_TORCH[name]}" if name in _OF_TORCH else hint
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def _registry(given: dict[str, Any]) -> Registry | None:

@@ -13,7 +13,7 @@ from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
-from graphwire.api.options import OpenOptions, Ranges, check_strip, options_of
+from graphwire.api.options import OpenOptions, Ranges, check_report, check_strip, options_of
 from graphwire.api.weights import (
     AS_SAVED,
     IN_FILE,
@@ -24,6 +24,7 @@ from graphwire.api.weights import (
 )
 from graphwire.errors import (
     UNRECOGNIZED,
+    DecodeError,
     EncodeError,
     GraphwireError,
     NotAnArchiveError,
@@ -93,6 +94,7 @@ def convert(
     """
     from graphwire.api.targets import check_ranges, program_after_plan, warn_of_dropped
 
+    check_report(report, DecodeError)
     check_ranges(ranges, target)
     dst = located(dst, options.get("storage_options"))
     weights = located_weights(weights, options.get("storage_options"))

@@ -18,13 +18,14 @@ from graphwire.api.options import (
     StorageOptions,
     check_choice,
     check_extra_files_dict,
+    check_report,
     fill_extra_files,
     group_names,
     options_of,
 )
 from graphwire.api.targets import at_installed_opsets
 from graphwire.api.weights import AS_SAVED, LoadWeights, check_weights_choice
-from graphwire.errors import GraphwireWarning, message_text, note_caller
+from graphwire.errors import DecodeError, GraphwireWarning, message_text, note_caller
 from graphwire.evolve.planner import UnknownOps
 from graphwire.process import one_build_at_a_time, paused_gc
 from graphwire.registry import Registry
@@ -83,6 +84,7 @@ def load_with(
     """Load what `decode` makes of a program in a file. The options and errors are those of `load`."""
     from graphwire.bridge.binding import check_are_tensors
 
+    check_report(report, DecodeError)
     names = group_names(groups)
     check_weights_choice(weights, tensors=True)
     given = weights if isinstance(weights, Mapping) else None

@@ -83,6 +83,18 @@ def check_kind(option: str, value: Any, kind: type, error: type[GraphwireError],
         raise error(f"{option}= takes {kind.__name__}, not {type_text(value)}", remedy=remedy)
 
 
+def check_report(report: Any, error: type[GraphwireError]) -> None:
+    """Check that `report=` is a function or None.
+
+    Raises:
+        GraphwireError: of the class `error`; it is not.
+    """
+    if report is not None and not callable(report):
+        raise error(
+            f"report= is {type_text(report)}", remedy="Pass a function, which is called with the report"
+        ).about("report")
+
+
 def check_limits(limits: Any) -> None:
     """Check that a value is a `Limits`.
 

@@ -24,6 +24,7 @@ from graphwire.api.options import (
     check_choice,
     check_kind,
     check_records,
+    check_report,
     check_storage_options,
     check_strip,
     group_names,
@@ -146,6 +147,7 @@ def save(
         OSError: the path cannot be written.
         RemoteError: the file at a URL cannot be written. Nothing appears there.
     """
+    check_report(report, EncodeError)
     check_storage_options(storage_options)
     file, weights = located(file, storage_options), located_weights(weights, storage_options)
     check_target_weights(target, weights)

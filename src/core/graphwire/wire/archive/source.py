@@ -17,7 +17,7 @@ from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError, note_c
 from graphwire.process import file_of
 from graphwire.wire.limits import Limits
 from graphwire.wire.memory import copy_bytes
-from graphwire.wire.remote import RemoteFile, UniversalPath, located, shown_url, url_of
+from graphwire.wire.remote import RemoteFile, UniversalPath, shown_url, url_of
 
 Readable: TypeAlias = (
     "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview | UniversalPath | RemoteFile"
@@ -67,74 +67,71 @@ class Source(Protocol):
         ...
 
 
+class _Descriptor:
+    """A file's descriptor, closed when nobody refers to it any more.
+
+    A read in progress refers to it: while it is used, its number cannot become that of another file.
+    """
+
+    __slots__ = ("_file", "name", "number")
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self.name = file.name
+        self.number = file.fileno()
+
+    def __del__(self) -> None:
+        self._file.close()
+
+
 class FileSource:
     """A regular file with a descriptor of its own: closing the caller's file object or replacing the path has no effect here.
 
-    Reads use the descriptor, not the mapping, so that a truncated file is an error and not a bus error. The descriptor is
-    closed only after the last read ends, because its number may then refer to another file.
+    Reads use the descriptor, not the mapping, so that a truncated file is an error and not a bus error.
     """
 
     is_remote = False
 
-    def __init__(self, file: io.FileIO) -> None:
-        self._file = file
-        self._readers: set[object] = set()
-        """A token for each read in progress."""
-        self.closed = False
+    def __init__(self, file: io.FileIO, size: int) -> None:
+        self._descriptor: _Descriptor | None = _Descriptor(file)
         self._mappings: dict[None, _Mapping] = {}
         """The file's mapping, under the key None, once it exists."""
-        self.size = os.fstat(file.fileno()).st_size
+        self.size = size
 
     def read_at(self, offset: int, size: int) -> bytes:
-        reader = object()
-        try:
-            descriptor = self._descriptor_for(reader)
-            data = os.pread(descriptor, size, offset)
-            if len(data) == size:
-                return data
-            parts = [data]
-            while size > (count := len(parts[-1])):
-                if not count:
-                    raise _became_shorter()
-                offset += count
-                size -= count
-                parts.append(os.pread(descriptor, size, offset))
-            return b"".join(parts)
-        finally:
-            self._leave(reader)
+        descriptor = self._open_descriptor()
+        data = os.pread(descriptor.number, size, offset)
+        if len(data) == size:
+            return data
+        parts = [data]
+        while size > (count := len(parts[-1])):
+            if not count:
+                raise _became_shorter()
+            offset += count
+            size -= count
+            parts.append(os.pread(descriptor.number, size, offset))
+        return b"".join(parts)
 
     def read_into(self, offset: int, memory: memoryview) -> None:
-        reader = object()
-        try:
-            descriptor = self._descriptor_for(reader)
-            while memory.nbytes:
-                count = os.preadv(descriptor, (memory,), offset)
-                if not count:
-                    raise _became_shorter()
-                memory = memory[count:]
-                offset += count
-        finally:
-            self._leave(reader)
+        descriptor = self._open_descriptor()
+        while memory.nbytes:
+            count = os.preadv(descriptor.number, (memory,), offset)
+            if not count:
+                raise _became_shorter()
+            memory = memory[count:]
+            offset += count
 
     def map(self, offset: int, size: int) -> memoryview:
-        reader = object()
-        try:
-            descriptor = self._descriptor_for(reader)
-            mapping = self._mappings.get(None)
-            if mapping is None:
-                mapping = self._mappings.setdefault(None, _map_private(descriptor, self.size))
-            return memoryview(mapping)[offset : offset + size]
-        finally:
-            self._leave(reader)
+        descriptor = self._open_descriptor()
+        mapping = self._mappings.get(None)
+        if mapping is None:
+            mapping = self._mappings.setdefault(None, _map_private(descriptor.number, self.size))
+        return memoryview(mapping)[offset : offset + size]
 
     def map_anew(self, offset: int, size: int) -> memoryview:
         """Return the range as private memory that no other view shares."""
-        reader = object()
-        try:
-            mapping = _map_private(self._descriptor_for(reader), self.size)
-            return memoryview(mapping)[offset : offset + size]
-        finally:
-            self._leave(reader)
+        descriptor = self._open_descriptor()
+        return memoryview(_map_private(descriptor.number, self.size))[offset : offset + size]
 
     def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
         """Do nothing: the system reads ahead."""
@@ -142,33 +139,23 @@ class FileSource:
     def expect_scattered_reads(self) -> None:
         """Tell the system to read nothing ahead, where it can be told."""
         if hasattr(os, "posix_fadvise"):
+            descriptor = self._open_descriptor()
             with suppress(OSError):
-                os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+                os.posix_fadvise(descriptor.number, 0, 0, os.POSIX_FADV_RANDOM)
+
+    @property
+    def closed(self) -> bool:
+        return self._descriptor is None
 
     def close(self) -> None:
-        self.closed = True
+        self._descriptor = None
         self._mappings.clear()  # its views keep it alive
-        self._close_unless_read()
 
-    def __del__(self) -> None:
-        if "_file" in vars(self):  # absent if an interrupt came before the first line of `__init__`
-            self._file.close()
-
-    def _descriptor_for(self, reader: object) -> int:
-        """Return the file's descriptor, which stays open until `_leave` removes the reader."""
-        self._readers.add(reader)
-        if self.closed:
+    def _open_descriptor(self) -> _Descriptor:
+        descriptor = self._descriptor
+        if descriptor is None:
             raise ArchiveError(CLOSED)
-        return self._file.fileno()
-
-    def _leave(self, reader: object) -> None:
-        self._readers.discard(reader)
-        if self.closed:
-            self._close_unless_read()
-
-    def _close_unless_read(self) -> None:
-        if self.closed and not self._readers:
-            self._file.close()
+        return descriptor
 
 
 class BufferSource:
@@ -238,13 +225,14 @@ class PartSource:
 def open_source(source: Readable, limits: Limits) -> Source:
     """Open `source`: a regular file is mapped, a remote one is read by ranges, anything else is read into memory.
 
+    A URL is opened as what `located` makes of it.
+
     Raises:
         OSError: the path cannot be opened.
         ArchiveError: the path is a folder or a device, or the object does not return bytes.
         LimitError: a pipe returns more bytes than `limits` allow.
         RemoteError: a file at a URL cannot be read.
     """
-    source = located(source)
     if isinstance(source, RemoteFile):
         from graphwire.wire.remote_files import open_remote
 
@@ -304,7 +292,7 @@ def type_text(value: object) -> str:
 def _open_object(source: Any, limits: Limits) -> Source:
     descriptor = _regular_descriptor(source)
     if descriptor is not None:
-        return FileSource(file_of(os.dup, descriptor))
+        return FileSource(file_of(os.dup, descriptor), os.fstat(descriptor).st_size)
     if _can_seek(source):
         source.seek(0)
     return BufferSource(_read_all(source, limits))
@@ -316,9 +304,10 @@ def _open_path(path: str, limits: Limits) -> Source:
     except IsADirectoryError:
         problem = "this is a folder, not an archive"
         raise NotAnArchiveError(problem, place=path, remedy="Name the file inside it") from None
-    mode = os.fstat(file.fileno()).st_mode
+    status = os.fstat(file.fileno())
+    mode = status.st_mode
     if stat.S_ISREG(mode):
-        return FileSource(file)
+        return FileSource(file, status.st_size)
     with file:
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
             raise NotAnArchiveError("this is a device, not an archive", place=path)

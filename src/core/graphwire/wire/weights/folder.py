@@ -103,10 +103,11 @@ class Folder(Closing):
             ) from None
         except OSError as error:
             raise self.refused(location, error) from error
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             file.close()
             raise ArchiveError(f"{self.shown(location)!r} is not a regular file", remedy=_PLAIN)
-        source = FileSource(file)
+        source = FileSource(file, status.st_size)
         if not self._reads_ahead:
             source.expect_scattered_reads()
         return source
