@@ -387,7 +387,7 @@ def value_cases() -> Iterator[Case]:
         "dunder": "__class__",
         "underscores": "____",
         "not_ascii": "gr\u00f6\u00dfe",
-        "long": "a" * 1025,
+        "long": "a" * 4097,
         "line": "a\n",
     }
     for name, text in bad.items():
@@ -417,10 +417,10 @@ def value_cases() -> Iterator[Case]:
     for name, text in {
         "empty": "",
         "empty_part": "a..b",
-        "quote": "a'b",
+        "quote": 'a"b',
         "dunder": "a.__class__",
         "backslash": "a\\b",
-        "line": "a\nb",
+        "long": "\u00e9" * 2049,
     }.items():
         payload = Payload("weight_0", numbers(6), meta())
         tree = holding({text: payload})
@@ -433,11 +433,11 @@ def value_cases() -> Iterator[Case]:
             weights={text: payload},
         )
     script = graph(
-        [{"as_custom_obj": {"name": "o", "class_fqn": "a'b"}}],
+        [{"as_custom_obj": {"name": "o", "class_fqn": ""}}],
         [],
         [],
         {},
-        custom_obj_values={"o": {"name": "o", "class_fqn": "a'b"}},
+        custom_obj_values={"o": {"name": "o", "class_fqn": ""}},
     )
     spec = {"custom_obj": {"arg": {"name": "o", "class_fqn": "a'b"}, "custom_obj_name": "queue"}}
     encoded = {"queue": {"codec": "conformance", "tree": None, "tensors": []}}
@@ -450,7 +450,15 @@ def value_cases() -> Iterator[Case]:
     repeated = taking({"as_int": 1}, {"as_int": 2})
     repeated["graph_module"]["graph"]["nodes"][-1]["inputs"][1]["name"] = "a0"
     yield of("parameter_twice", "GRA-21 DOC-31", "a node with two inputs of the same name", repeated)
-    for name, text in {"dunder": "__import__", "point": "a.b", "keyword": "lambda"}.items():
+    for name, text in {
+        "dunder": "__import__",
+        "point": "a.b",
+        "keyword": "lambda",
+        "ligature": "\ufb01le",
+        "combining_mark": "e\u0301",
+        "letter_outside_the_profile": "\U00010400",
+        "mark_first": "\u0660a",
+    }.items():
         tree = edited(edited(simple(), f"{CALL}.inputs.0.name", text), f"{CALL}.inputs.0.kind", 2)
         yield of(
             f"parameter_{name}", "GRA-10 DOC-29", f"an input by a keyword that is not legal: {text!r}", tree

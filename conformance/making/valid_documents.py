@@ -576,7 +576,7 @@ def signature_cases() -> Iterator[Case]:
 
 def name_cases() -> Iterator[Case]:
     """Names of values, nodes and programs at the edges of what is legal."""
-    names = ["_", "x1", "ascii_name", "a" * 1000, "X", "_1", "constructor", "toString", "valueOf", "length"]
+    names = ["_", "x1", "ascii_name", "a" * 4096, "X", "_1", "constructor", "toString", "valueOf", "length"]
     metas = {name: meta() for name in names}
     yield case(
         "names",
@@ -585,6 +585,17 @@ def name_cases() -> Iterator[Case]:
         program(graph([*map(tensor, names)], [], [], metas)),
     )
     fqns = ["a.b.c", "0", "10", "9", "a-b", "with space", "\u00e9", "constructor", "a.0.weight"]
+    fqns += [
+        "it's",
+        "tab\t",
+        "line\r\nbreak\0",
+        "__x__",
+        "\u05d0.\u202e\u05d1",
+        "\U0001f642",
+        "a`b",
+        "e\u0301",
+        "\ufb01le",
+    ]
     weights = {name: Payload(f"weight_{at}", numbers(6, seed=at), meta()) for at, name in enumerate(fqns)}
     from making.files import holding
 
@@ -592,7 +603,7 @@ def name_cases() -> Iterator[Case]:
     yield case(
         "names",
         "weights",
-        "names of weights: numbers, spaces, not ASCII; their order counts",
+        "names of weights: numbers, spaces, quotes, line breaks, not ASCII, the longest; their order counts",
         tree,
         weights=weights,
     )

@@ -381,7 +381,7 @@ NAMES = [
     "é",
     "self",
     "a\nimport os",
-    "x" * 2000,
+    "x" * 5000,
     "None",
     "a.b",
 ]
@@ -803,9 +803,9 @@ def an_example_input_without_a_variant(tree):
 
 @breaks
 def an_encoded_value_under_no_path(tree):
-    tree["encoded_values"] = {"a'b": {"codec": "sparse", "tree": None, "tensors": []}}
+    tree["encoded_values"] = {'a"b': {"codec": "sparse", "tree": None, "tensors": []}}
     tree["requires"] = ["codecs"]
-    return [('encoded_values["a\'b"]', "path")]
+    return [("encoded_values['a\"b']", "path")]
 
 
 @pytest.mark.parametrize("name", BREAKS)
@@ -960,6 +960,12 @@ def test_names_that_torch_gives_values_pass(name):
         "a b.x",
         "conv-1.w",
         "m.slice(None, 1, None).w",
+        "a'b",
+        "a`b\t",
+        "__x__",
+        "line\nbreak\r\0",
+        "\u05e9\u05dc.\u202e\u05e2",
+        "🙂" * 1024,
     ],
 )
 def test_paths_that_torch_gives_weights_pass(path):
@@ -967,7 +973,7 @@ def test_paths_that_torch_gives_weights_pass(path):
 
 
 @pytest.mark.parametrize(
-    "path", ["", ".", "a.", "__dict__", "a.__class__", "a'b", 'a"b', "a\\b", "a\nb", "a\x00"]
+    "path", ["", ".", "a.", "__dict__", "a.__class__", 'a"b', "a\\b", "a\ud800", "🙂" * 1025]
 )
 def test_paths_that_no_attribute_has_do_not_pass(path):
     assert not is_attribute_path(path)

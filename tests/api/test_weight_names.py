@@ -47,19 +47,19 @@ def linear() -> torch.export.ExportedProgram:
 def test_a_name_that_no_attribute_can_have_is_made_plain(
     linear: torch.export.ExportedProgram, tmp_path: Path
 ) -> None:
-    data = renamed(linear, {"weight": "L['self'][0]_scale_0"})
+    data = renamed(linear, {"weight": 'L["self"][0]_scale_0'})
     told: list[LoadReport] = []
     loaded = graphwire.load(data, report=told.append)
     assert set(loaded.state_dict) == {"L__self___0__scale_0", "bias"}
     assert torch.equal(loaded.module()(VALUE), linear.module()(VALUE))
-    assert "the name 'L__self___0__scale_0' of the weight \"L['self'][0]_scale_0\"" in told[0].derived
+    assert "the name 'L__self___0__scale_0' of the weight 'L[\"self\"][0]_scale_0'" in told[0].derived
     assert graphwire.verify(data) == []
     graphwire.convert(data, tmp_path / "new.pt2", format="msgpack")
     assert torch.equal(graphwire.load(tmp_path / "new.pt2").module()(VALUE), linear.module()(VALUE))
 
 
 def test_names_that_would_become_one_are_refused(linear: torch.export.ExportedProgram) -> None:
-    data = renamed(linear, {"weight": "a'b", "bias": "a_b"})
+    data = renamed(linear, {"weight": 'a"b', "bias": "a_b"})
     with pytest.raises(GraphwireError, match="not an attribute path"):
         graphwire.load(data)
     assert graphwire.verify(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -168,6 +169,35 @@ def test_the_lists_of_words_are_those_of_the_code():
 def test_names_are_legal_as_specified(kind, is_legal):
     for name, good in examples("graph.md", kind):
         assert is_legal(name) is good, name
+
+
+def listed(kind: str) -> str:
+    return (SPEC / "document.md").read_text().partition(f"```text {kind}\n")[2].partition("```")[0]
+
+
+def test_the_profile_of_identifiers_is_that_of_the_code():
+    block = listed("identifiers")
+    letters, marks = (
+        "".join("-".join(chr(int(end, 16)) for end in each.split("-")) for each in words_of.split())
+        for words_of in block.removeprefix("letters").split("marks")
+    )
+    assert (letters, marks) == (legal_names.LETTERS, legal_names.MARKS)
+    block = listed("own-attributes")
+    assert set(block.split()) == legal_names.OWN_ATTRIBUTES
+
+
+def test_python_reads_an_identifier_as_it_is_written():
+    def points(ranges: str) -> list[str]:
+        ends = re.findall(r"(.)(?:-(.))?", ranges)
+        return [chr(point) for start, end in ends for point in range(ord(start), ord(end or start) + 1)]
+
+    letters, marks = points(legal_names.LETTERS), points(legal_names.MARKS)
+    assert all(map(str.isidentifier, letters))
+    assert "".join(["a", *marks]).isidentifier()
+    # No normalization changes one of them, moves it, or joins it with what stands before it.
+    for first in ("", "e", "\u05d0", "\uac00", "\u0928"):
+        for each in (*letters, *marks):
+            assert unicodedata.is_normalized("NFKC", first + each + each), each
 
 
 def program(

@@ -6,7 +6,7 @@ import type { Argument, EncodedValue, InputSpec, OutputSpec, Program } from "../
 import { parseTreespec } from "../treespecs.js";
 import { compactJson, documentTree } from "../diff/plain.js";
 import { checkTrace, ExpressionCheck, GraphCheck, isLiteral, parsed, refuse, valuesIn } from "./graphs.js";
-import { isParameterName, isPath } from "./names.js";
+import { isNamespace, isParameterName, isPath } from "./names.js";
 
 /** Throws if a program violates a rule of the specification that readers check. */
 export function checkProgram(program: Program, place: string): void {
@@ -17,7 +17,7 @@ export function checkProgram(program: Program, place: string): void {
   };
   if (schema_version.minor < 0n) refuse("a negative minor version", at("schema_version"));
   for (const [name, version] of program.opset_version) {
-    if (!isPath(name) || version < 1n) refuse("a version of operators that is not legal", at(`opset_version[${JSON.stringify(name)}]`));
+    if (!isNamespace(name) || version < 1n) refuse("a version of operators that is not legal", at(`opset_version[${JSON.stringify(name)}]`));
   }
   const infix = new ExpressionCheck(parseInfix);
   for (const [text, { min_val, max_val }] of program.range_constraints) {

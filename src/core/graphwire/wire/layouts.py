@@ -444,13 +444,13 @@ def schema_version_text(document: bytes) -> str:
 
 Value = TypeVar("Value")
 
-_QUOTED: Final = r"[\"'\\`]"
+_QUOTED: Final = r"[\"\\]"
 _SIGN: Final = r"(?a)[^\w.]"
 _FIELDS: Final = ("parameter_name", "buffer_name", "tensor_constant_name")
 
 
 def sanitized_name(name: str) -> str:
-    """Return a name that contains a quote or backslash with underscores for all special characters; any other unchanged."""
+    """Return a name with a double quote or backslash with underscores for all special characters; any other unchanged."""
     return re.sub(_SIGN, "_", name) if re.search(_QUOTED, name) else name
 
 

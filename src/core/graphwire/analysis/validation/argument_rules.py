@@ -12,13 +12,13 @@ from typing import Any, Final
 from msgspec.structs import astuple
 
 from graphwire.analysis.validation.value_rules import (
-    MAX_NAME,
     Place,
     Walk,
     are_value_names,
     check_class,
     check_device,
     check_target,
+    is_identifier,
     is_own_path,
     is_value_name,
     quoted,
@@ -182,7 +182,7 @@ def _entries(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, d
 
 
 def _type_name(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
-    if not value.isidentifier() or len(value) > MAX_NAME:
+    if not is_identifier(value):
         walk.report(place, "element-type", f"{quoted(value)} cannot name an element type or layout")
 
 

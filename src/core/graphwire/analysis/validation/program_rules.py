@@ -51,7 +51,7 @@ from graphwire.analysis.validation.value_rules import (
     check_lines,
     check_metadata,
     has_unusual_line_ends,
-    is_attribute_path,
+    is_namespace,
     is_parameter_name,
     is_value_name,
     number_text,
@@ -147,9 +147,9 @@ def payload_name_problems(given: Collection[str]) -> list[Problem]:
     if are_attribute_paths(given):
         return []
     return [
-        Problem(f"payloads[{quoted(name)}]", "path", path_fault(name))
+        Problem(f"payloads[{quoted(name)}]", "path", fault)
         for name in given
-        if not is_attribute_path(name)
+        if (fault := path_fault(name)) is not None
     ]
 
 
@@ -404,7 +404,7 @@ def _check_versions(walk: Walk, program: Program) -> None:
         walk.report((None, "schema_version.major"), "version", message)
     for namespace, version in program.opset_version.items():
         here = (None, f"opset_version[{quoted(namespace)}]")
-        if not is_attribute_path(namespace):
+        if not is_namespace(namespace):
             walk.report(here, "name", f"{quoted(namespace)} cannot name an operator namespace")
         if type(version) is not int or version < 1:
             walk.report(here, "version", f"{number_text(version)} is not a version: versions start at 1")

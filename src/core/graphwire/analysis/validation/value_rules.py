@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection
 from keyword import kwlist
 from math import prod
@@ -35,15 +34,15 @@ from graphwire.schema.texts.growth import check_expression
 from graphwire.schema.texts.metadata import GRAMMARS
 
 # ---------------------------------------------------------------------------------------- rules for names in a document
-# only names that are valid in torch's generated Python code and cannot inject code.
+# Names of values and parameters become code, so they are identifiers. All others are texts.
 #
-# torch writes value names and keywords into generated code verbatim. It writes the parts of an attribute path verbatim or, if
-# a part is not an identifier (`layers.0`), between double quotes without escaping (`torch/fx/graph_module.py`,
-# `torch/fx/graph.py`). So a part may be any printable text without quotes and backslashes.
+# torch writes the parts of an attribute path between double quotes without escaping them, unless they are identifiers
+# (`torch/fx/graph.py`, `_format_target`). So these texts have no `"` and no backslash, which would end such a text too early.
+# With a line break in one, Python's compiler rejects all of the code.
 
 
-MAX_NAME = 1024
-"""The maximum length of a name in characters. torch joins a module path into one name; real names stay below 300."""
+MAX_NAME = 4096
+"""The maximum length of a name in bytes of UTF-8. torch joins a module path into one name; real names stay below 300."""
 
 _KEYWORDS = frozenset({*kwlist, "__debug__"})
 _RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
@@ -51,9 +50,32 @@ _RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
 with such an input."""
 _NAMES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
 _PATHS = re.compile(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
-_UNSAFE = r"[\"'\\`]"
 _USUAL_PATH = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+_NAMESPACE = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
+
+LETTERS = (
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e\u0180-\u01c3\u01cd-\u01f0\u01f4-\u024f\u1e00-\u1e99"
+    "\u1e9c-\u1eff\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03ce\u0400-\u0481\u048a-\u052f\u0531-\u0556\u0561-\u0586\u05d0-\u05ea"
+    "\u0620-\u064a\u0679-\u06d3\u0904-\u0939\u0e01-\u0e30\u0e32\u0e40-\u0e46\u10d0-\u10fa\u1200-\u1248\u3041-\u3096\u30a1-\u30fa\u30fc"
+    "\u3400-\u4db5\u4e00-\u9fbb\uac00-\ud7a3"
+)
+MARKS = "\u0660-\u0669\u0900-\u0903\u093e-\u094d\u0966-\u096f\u0e31\u0e34-\u0e37\u0e50-\u0e59"
+"""The letters of identifiers besides those of ASCII, and what may follow the first character, as ranges of code points. From
+Unicode 7.0 on they are what Python takes, and NFKC changes no text of them: Python reads the name that is written."""
+_IDENTIFIER = re.compile(f"[A-Za-z_{LETTERS}][A-Za-z0-9_{LETTERS}{MARKS}]*")
+OWN_ATTRIBUTES = frozenset(
+    """
+    __abstractmethods__ __annotate__ __annotate_func__ __annotations__ __annotations_cache__ __base__ __bases__
+    __basicsize__ __call__ __class__ __closure__ __code__ __delattr__ __dict__ __dictoffset__ __dir__ __doc__ __eq__
+    __firstlineno__ __flags__ __format__ __func__ __ge__ __getattr__ __getattribute__ __getstate__ __globals__ __gt__
+    __hash__ __init__ __init_subclass__ __instancecheck__ __itemsize__ __le__ __lt__ __module__ __mro__ __name__
+    __ne__ __new__ __or__ __prepare__ __qualname__ __reduce__ __reduce_ex__ __repr__ __ror__ __self__ __setattr__
+    __setstate__ __sizeof__ __slots__ __static_attributes__ __str__ __subclasscheck__ __subclasses__ __subclasshook__
+    __text_signature__ __type_params__ __weakref__ __weakrefoffset__ __wrapped__
+    """.split()
+)
+"""What objects, classes, functions and modules of Python have themselves: a weight of such a name would replace it."""
 
 
 def is_dunder(name: str) -> bool:
@@ -78,18 +100,14 @@ def are_value_names(given: Collection[str]) -> bool:
     return text is not None and "\n__" not in text and _RESERVED.isdisjoint(given)
 
 
-def is_parameter_name(name: str, *, keyword: bool) -> bool:
-    """Return whether `name` can name an argument in an operator's schema (`self`, `from`) or, if `keyword`, a keyword argument.
+def is_identifier(name: str) -> bool:
+    """Return whether `name` is an identifier of the profile that all readers share, and Python reads it as it is written."""
+    return _IDENTIFIER.fullmatch(name) is not None and length_of(name) <= MAX_NAME
 
-    Python normalizes identifiers (NFKC), so an identifier in another form would name something else than it shows.
-    """
-    return (
-        name.isidentifier()
-        and len(name) <= MAX_NAME
-        and not is_dunder(name)
-        and not (keyword and name in _KEYWORDS)
-        and (name.isascii() or unicodedata.is_normalized("NFKC", name))
-    )
+
+def is_parameter_name(name: str, *, keyword: bool) -> bool:
+    """Return whether `name` can name an argument in an operator's schema (`self`) or, if `keyword`, a keyword argument."""
+    return is_identifier(name) and not is_dunder(name) and not (keyword and name in _KEYWORDS)
 
 
 def is_own_path(path: str) -> bool:
@@ -100,23 +118,44 @@ def is_own_path(path: str) -> bool:
     )
 
 
-def is_attribute_name(name: str) -> bool:
-    """Return whether `name` can be an attribute of a module."""
-    return is_plain_text(name) and "." not in name and not is_dunder(name)
-
-
 def is_attribute_path(path: str) -> bool:
     """Return whether `path` can be a qualified name, such as `layers.0.weight`."""
-    if len(path) > MAX_NAME:
-        return False
     if _USUAL_PATH.fullmatch(path) is not None and "__" not in path:
-        return True
-    return all(map(is_attribute_name, path.split(".")))
+        return len(path) <= MAX_NAME
+    return path_fault(path) is None
 
 
-def path_fault(path: str) -> str:
-    """Return the message about a name that is not an attribute path."""
-    return f"{quoted(path)} is not an attribute path such as layers.0.weight"
+def path_fault(path: str) -> str | None:
+    """Return what is wrong with a name that cannot be an attribute path, and None if it can."""
+    if fault := text_fault(path):
+        return fault
+    parts = path.split(".")
+    if "" in parts:
+        return f"{quoted(path)} is not an attribute path such as layers.0.weight: a part is empty"
+    if '"' in path or "\\" in path:
+        return (
+            f"{quoted(path)} is not an attribute path: torch writes such names into code between double quotes, without "
+            "escapes, so they cannot have '\"' or a backslash; rename it"
+        )
+    if taken := OWN_ATTRIBUTES.intersection(parts):
+        return f"{quoted(path)} is not an attribute path: {min(taken)} is an attribute of every module"
+    return None
+
+
+def text_fault(text: str) -> str | None:
+    """Return what is wrong with a text that names something, and None if nothing is."""
+    if not text:
+        return "an empty text names nothing"
+    if len(text) > MAX_NAME or length_of(text) > MAX_NAME:
+        return f"{quoted(text)} has {length_of(text):,} bytes of UTF-8: names have at most {MAX_NAME:,}"
+    if not text.isascii() and text.encode("utf-8", "replace") != text.encode("utf-8", "surrogatepass"):
+        return f"{quoted(text)} has a lone surrogate, which no wire format can write, because UTF-8 has none; rename it"
+    return None
+
+
+def length_of(text: str) -> int:
+    """Return the length of a text in bytes of UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def are_attribute_paths(given: Collection[str]) -> bool:
@@ -132,14 +171,14 @@ def _joined(given: Collection[str], form: re.Pattern[str]) -> str | None:
     return text if is_good and max(map(len, given), default=0) <= MAX_NAME else None
 
 
+def is_namespace(name: str) -> bool:
+    """Return whether `name` can be the namespace of operators."""
+    return len(name) <= MAX_NAME and _NAMESPACE.fullmatch(name) is not None
+
+
 def is_operator_name(name: str) -> bool:
     """Return whether `name` has the form of a serialized operator: `torch.ops.aten.add.Tensor`, `#namespace:name`."""
     return len(name) <= MAX_NAME and _OPERATOR.fullmatch(name) is not None
-
-
-def is_plain_text(text: str) -> bool:
-    """Return whether `text` is printable, not empty, of bounded length, and free of quotes and backslashes."""
-    return 0 < len(text) <= MAX_NAME and text.isprintable() and re.search(_UNSAFE, text) is None
 
 
 def quoted(text: str) -> str:
@@ -231,12 +270,15 @@ class Walk:
             self.report(place, kind, fault)
 
     def check_path(self, place: Place | None, path: str) -> None:
-        if not is_attribute_path(path):
-            self.report(place, "path", path_fault(path))
+        if not is_attribute_path(path) and (fault := path_fault(path)):
+            self.report(place, "path", fault)
 
     def check_name(self, place: Place | None, name: str) -> None:
         if not is_value_name(name):
-            self.report(place, "name", f"{quoted(name)} cannot name a value: it is not a plain identifier")
+            fault = (
+                "not a plain identifier" if len(name) <= MAX_NAME else f"longer than {MAX_NAME:,} characters"
+            )
+            self.report(place, "name", f"{quoted(name)} cannot name a value: it is {fault}")
 
 
 def variants_of(union: Any) -> list[str]:
@@ -262,8 +304,8 @@ _COUNTED_DIMENSIONS = 3
 
 
 def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
-    if not is_plain_text(value.class_fqn):
-        walk.report(place, "path", f"{quoted(value.class_fqn)} cannot name a class")
+    if fault := text_fault(value.class_fqn):
+        walk.report(place, "path", f"it cannot name a class: {fault}")
 
 
 def check_target(walk: Walk, place: Place | None, target: str) -> None:
@@ -393,7 +435,7 @@ def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
     ):
         if name is not None:
             walk.use_feature(feature, place)
-            if number != 0 or not name.isidentifier() or len(name) > MAX_NAME:
+            if number != 0 or not is_identifier(name):
                 message = f"{quoted(name)} cannot name a {kind} with the number {number:d}"
                 walk.report((place, f".{kind}"), "element-type", message)
         elif number == 0:
