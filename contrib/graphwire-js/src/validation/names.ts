@@ -12,6 +12,7 @@ const LETTERS =
   "\u0679-\u06d3\u0904-\u0939\u0e01-\u0e30\u0e32\u0e40-\u0e46\u10d0-\u10fa\u1200-\u1248\u3041-\u3096" +
   "\u30a1-\u30fa\u30fc\u3400-\u4db5\u4e00-\u9fbb\uac00-\ud7a3";
 const MARKS = "\u0660-\u0669\u0900-\u0903\u093e-\u094d\u0966-\u096f\u0e31\u0e34-\u0e37\u0e50-\u0e59";
+// eslint-disable-next-line no-misleading-character-class -- the marks are listed for themselves
 const IDENTIFIER = new RegExp(`^[A-Za-z_${LETTERS}][A-Za-z0-9_${LETTERS}${MARKS}]*$`, "u");
 /** What objects, classes, functions and modules of Python have themselves. */
 const OWN_ATTRIBUTES = new Set(
