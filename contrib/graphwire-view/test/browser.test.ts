@@ -95,6 +95,7 @@ shown("subgraphs are inside their node, and modules fold", "cond", async (page) 
   await page.getByRole("button", { name: "Fold all", exact: true }).click();
   assert.deepEqual(await inside(), []);
   await page.getByRole("button", { name: "Unfold all" }).click();
+  await page.getByTitle("Show everything").click();
   assert.equal((await inside()).length, 4);
 });
 
@@ -164,6 +165,31 @@ shown("keys do what a mouse does", "transformer", async (page) => {
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("role")), "treeitem");
 });
 
+for (const [width, height] of [[1440, 900], [390, 844]] as const) {
+  shown(`texts of the drawing have 11 pixels or more at first, on a screen of ${width} × ${height}`, "deep", async (page) => {
+    const sizes = await page.locator("#drawing text").evaluateAll((texts) => texts.map((text) => parseFloat(getComputedStyle(text).fontSize) * ((text as SVGTextElement).getScreenCTM()?.a ?? 0)));
+    assert.ok(sizes.length > 3 && Math.min(...sizes) >= 10.99, sizes.join());
+  }, { width, height });
+}
+
+shown("the whole program fits the first screen", "convnet", async (page) => {
+  const [stage, output] = [await page.locator("#drawing").boundingBox(), await page.locator(".box.output").boundingBox()];
+  assert.ok(stage && output && output.y + output.height <= stage.y + stage.height);
+}, { width: 1440, height: 900 });
+
+shown("nodes that only reshape have boxes on request, which is remembered", "deep", async (page) => {
+  const toggle = page.getByRole("button", { name: "Reshaping" });
+  await page.evaluate(() => { location.hash = "#node=add"; });
+  const boxes = page.locator(".box.small");
+  assert.equal(await boxes.count(), 0);
+  await toggle.click();
+  assert.equal(await toggle.getAttribute("aria-pressed"), "true");
+  assert.ok((await boxes.count()) > 0);
+  await page.reload();
+  await page.waitForSelector("body[data-state=shown]");
+  assert.equal(await toggle.getAttribute("aria-pressed"), "true");
+});
+
 shown("a difference shows both sides", "difference", async (page) => {
   const changes = expectedChanges();
   const count = (kind: string): number => changes.filter(({ change }) => change === kind).length;
@@ -190,6 +216,7 @@ shown("an overlay colours nodes and sums modules", "overlay", async (page) => {
   assert.ok((await page.locator("#legend").innerText()).includes("latency [ms]"));
   const rows = await page.locator("#panel tbody tr").allInnerTexts();
   assert.ok(rows.some((row) => /^layers\s+6\.5\s/.test(row)), rows.join("\n"));
+  await page.locator("#panel").getByRole("button", { name: "scaled_dot_product_attention", exact: true }).click();
   assert.ok((await page.locator(".box .value").allTextContents()).includes("4"));
 });
 

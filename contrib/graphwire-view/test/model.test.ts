@@ -1,17 +1,20 @@
 /** What is shown, without a browser: layouts, levels, searches, sums, mathematics. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { bufferSource, openFile } from "graphwire-js";
 
 import { noFacts, readFacts } from "../src/facts.js";
+import { titleOf } from "../src/layout/boxes.js";
+import { inColumns } from "../src/layout/columns.js";
 import { dagreLayout } from "../src/layout/dagre.js";
 import { layeredLayout } from "../src/layout/layered.js";
 import type { Arrangement, Connection, Sized } from "../src/layout/places.js";
 import { sceneOf } from "../src/layout/scene.js";
 import { clipped, visibleText } from "../src/layout/text.js";
+import { framesOf, type Frame, type FrameStep } from "../src/model/frames.js";
 import { within, type Item } from "../src/model/items.js";
 import { firstOpen } from "../src/model/levels.js";
 import { guardText, mathematics } from "../src/model/mathematics.js";
@@ -84,7 +87,7 @@ test("every box is inside its group, and every wire ends at boxes", async () => 
     const { root } = side.items;
     for (const open of [firstOpen(root), groups(root), new Set([root])]) {
       for (const weights of [false, true]) {
-        const scene = sceneOf(root, { open, weights });
+        const scene = sceneOf(root, { open, weights, reshapes: true, screen: weights ? { width: 400, height: 300 } : undefined });
         for (const box of scene.boxes) {
           const around = box.item.parent === null ? undefined : scene.boxOf.get(box.item.parent);
           if (around === undefined) continue;
@@ -99,6 +102,98 @@ test("every box is inside its group, and every wire ends at boxes", async () => 
         assert.equal(shownNodes + folded + holders + inside, root.nodes, "every node is in sight, or in a folded box");
       }
     }
+  }
+});
+
+/** A random program: modules, some called again or in turns, whose nodes use any of the values before them. */
+function randomProgram(seed: number): { readonly steps: FrameStep[]; readonly operands: number[] }[] {
+  let state = seed;
+  const pick = (count: number): number => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return (state >>> 8) % count;
+  };
+  return Array.from({ length: 5 + pick(60) }, (_, index) => {
+    const names = Array.from({ length: pick(3) }, () => `m${pick(3)}`);
+    const steps = names.map((title, depth): FrameStep => ({ name: names.slice(0, depth + 1).join("."), title, type: "T" }));
+    return { steps, operands: index === 0 ? [] : [...new Set(Array.from({ length: 1 + pick(2) }, () => Math.max(0, index - 1 - pick(12))))] };
+  });
+}
+
+test("no frame uses what comes after it, whatever the calls of modules are", () => {
+  for (let seed = 1; seed <= 300; seed++) {
+    const nodes = randomProgram(seed);
+    const check = (content: readonly (Frame | number)[], known: Set<number>): void => {
+      for (const each of content) {
+        if (typeof each !== "number") check(each.content, known);
+        else {
+          assert.ok((nodes[each]?.operands ?? []).every((operand) => known.has(operand)), `seed ${seed}: ${each}`);
+          known.add(each);
+        }
+      }
+    };
+    const known = new Set<number>();
+    check(framesOf(nodes), known);
+    assert.equal(known.size, nodes.length, `seed ${seed}`);
+  }
+});
+
+test("time runs down: no wire goes up, however programs are folded", async () => {
+  for (const name of readdirSync(made("programs")).filter((each) => each.endsWith(".pt2") && each !== "methods.pt2")) {
+    const { side } = await shown([name]);
+    const { root } = side.items;
+    const all = [...groups(root)];
+    const some = (part: number): Set<Item> => new Set([root, ...all.filter((_, index) => index % 3 !== part)]);
+    for (const open of [new Set([root]), new Set(all), some(0), some(1), some(2)]) {
+      for (const reshapes of [true, false]) {
+        const scene = sceneOf(root, { open, weights: reshapes, reshapes });
+        for (const { points, links } of scene.wires) {
+          points.forEach(({ y }, index) => { assert.ok(index === 0 || y >= (points[index - 1]?.y ?? 0) - 0.5, `${name}: ${links[0]?.from.path} → ${links[0]?.to.path}`); });
+        }
+      }
+    }
+  }
+});
+
+test("a module that is called twice has two frames, and one of a single operator is that operator", async () => {
+  const { side } = await shown(["twice.pt2"]);
+  const titles = [...within(side.items.root)].filter(({ kind }) => kind === "module").map(({ title }) => title);
+  assert.deepEqual(titles.filter((title) => title.startsWith("shared")), ["shared", "shared, call 2", "shared, call 3"]);
+  assert.deepEqual([...within(side.items.root)].filter(({ calls }) => calls.length > 0).map(titleOf).slice(0, 2), ["layers.0 · linear 8→8", "0 · layer_norm"]);
+});
+
+test("equal layers are one box at first, also many outputs", async () => {
+  const { side } = await shown(["deep.pt2"]);
+  const runs = [...within(side.items.root)].filter(({ kind }) => kind === "run");
+  assert.deepEqual(runs.map(titleOf), ["layers 0–11 · 12 × Layer", "30 outputs"]);
+  assert.ok(sceneOf(side.items.root, { open: firstOpen(side.items.root), weights: false, reshapes: false }).boxes.length < 40);
+});
+
+test("a thousand boxes in a row stand in several, and a long chain in columns", () => {
+  const sizes = boxes(1001);
+  const fan = Array.from({ length: 1000 }, (_, index) => ({ from: 0, to: index + 1 }));
+  const found = layeredLayout(sizes, fan);
+  assert.ok(found.width < 4000, String(found.width));
+  assert.equal(overlaps(sizes, found), 0);
+  const chain = Array.from({ length: 1000 }, (_, index) => ({ from: index, to: index + 1 }));
+  const tall = inColumns(layeredLayout(sizes, chain), sizes, chain);
+  assert.ok(tall.width / tall.height > 1 && tall.width / tall.height < 3);
+  assert.equal(overlaps(sizes, tall), 0);
+});
+
+test("texts on every colour of the drawing have contrast AA, in both themes", () => {
+  const style = readFileSync(new URL(import.meta.url).pathname.replace(/build\/test\/.*/, "src/page/style.css"), "utf8");
+  const themes = [...style.matchAll(/\{\n((?: +--[\w-]+: #[0-9a-f]{6};\n)+)/g)].map(([, text = ""]) => new Map([...text.matchAll(/--([\w-]+): (#\w{6});/g)].map(([, name = "", colour = ""]) => [name, colour])));
+  assert.equal(themes.length, 3);
+  for (const theme of themes) {
+    const light = (name: string): number => {
+      const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => parseInt((theme.get(name) ?? "").slice(at, at + 2), 16) / 255).map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const contrast = (a: string, b: string): number => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+    const fills = [...theme.keys()].filter((name) => /^(c-\w+|group-\w+|box|value|weight|found|ground|paper|\w+-fill)$/.test(name) && !name.endsWith("rule"));
+    for (const fill of fills) for (const ink of ["ink", "soft"]) assert.ok(contrast(fill, ink) >= 4.5, `${ink} on ${fill}`);
+    for (const rule of [...theme.keys()].filter((name) => /^c-\w+-rule$/.test(name))) assert.ok(contrast(rule, rule.replace(/-rule$/, "")) >= 3, rule);
+    for (const ink of ["quiet", "accent", "added", "removed", "changed", "moved"]) for (const fill of ["paper", "ground"]) assert.ok(contrast(fill, ink) >= 4.5, `${ink} on ${fill}`);
   }
 });
 
@@ -158,7 +253,7 @@ test("guards and ranges are mathematics", () => {
 
 test("texts show what is invisible, and end", () => {
   assert.equal(visibleText("a\u202eb\u200bc\x1b[31m"), "a\ufffdb\ufffdc\ufffd[31m");
-  assert.equal(clipped("x".repeat(10_000), 10), `${"x".repeat(9)}…`);
+  assert.equal(clipped(`${"x".repeat(10_000)}end`, 10), "xxxxxx…end");
 });
 
 test("colours have readable texts at every place", () => {

@@ -145,6 +145,56 @@ def chain() -> ExportedProgram:
     return export(Chain(), (torch.ones(2, 8),))
 
 
+class Twice(torch.nn.Module):
+    """Two lists of modules whose members run in turns, and a module that is called in each turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(2))
+        self.norms = torch.nn.ModuleList(
+            torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.ReLU()) for _ in range(2)
+        )
+        self.shared = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = self.shared(norm(layer(x))) + x
+        return cast("torch.Tensor", self.shared(x))
+
+
+def twice() -> ExportedProgram:
+    return export(Twice(), (torch.ones(2, 8),))
+
+
+class Layer(torch.nn.Module):
+    """A layer like its neighbours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(8)
+        self.up = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.up(self.norm(x)).view(2, 2, 4).transpose(1, 2).reshape(2, 8)
+
+
+class Deep(torch.nn.Module):
+    """Many equal layers, and many results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(12))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        for layer in self.layers:
+            x = layer(x)
+        return tuple(x * index for index in range(30))
+
+
+def deep() -> ExportedProgram:
+    return export(Deep(), (torch.ones(2, 8),))
+
+
 PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     transformer,
     changed_transformer,
@@ -153,4 +203,6 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     loop,
     guarded,
     chain,
+    twice,
+    deep,
 )

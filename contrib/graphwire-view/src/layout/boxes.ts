@@ -1,67 +1,107 @@
 /** What boxes say, and how large they are. */
 
+import { argumentsText, isPassing } from "../model/categories.js";
 import type { Item } from "../model/items.js";
-import { bytesText, plural, valueFacts, type ValueFacts } from "../model/values.js";
+import { bytesText, plural, type ValueFacts } from "../model/values.js";
 import { clipped, textWidth } from "./text.js";
 
 /** The height of the title of an open group. */
 export const HEADER = 24;
-const LINE = 15;
-const TITLE = 12.5;
-const TEXT = 11;
-const MOST = 40;
+const LINE = 16;
+const TITLE = 13;
+const TEXT = 12;
+/** The height of a box of one line, and that of a node that only passes a value on. */
+const LEAST = 26;
+const SMALL = 20;
+const MOST = 44;
 const MARGIN = 22;
+/** The width of the sign at the left of a box: of what an operator does, or of a group. */
+export const SIGN = 20;
 
-/** Returns the lines of a box: its title first. */
-export function captionOf(item: Item, open = false): string[] {
-  const lines = linesOf(item, open);
-  return lines.filter((line) => line !== "").map((line) => clipped(line, MOST));
+/** What a box says. */
+export interface Caption {
+  readonly title: string;
+  /** What stands after the title, in quieter letters. */
+  readonly aside: string;
+  readonly lines: readonly string[];
 }
 
-function linesOf(item: Item, open: boolean): string[] {
+/** Returns what a box says. */
+export function captionOf(item: Item, open = false): Caption {
+  const [title, aside, ...lines] = textsOf(item, open);
+  return { title: clipped(title, MOST), aside: clipped(aside, MOST), lines: lines.filter((line) => line !== "").map((line) => clipped(line, MOST + 6)) };
+}
+
+function textsOf(item: Item, open: boolean): [title: string, aside: string, ...lines: string[]] {
   switch (item.kind) {
     case "module":
     case "program":
-      return open ? [titleOf(item)] : [titleOf(item), contentsOf(item)];
+    case "run":
+      return open ? [titleOf(item), ""] : [titleOf(item), "", contentsOf(item)];
     case "subgraph":
-      return open ? [item.title] : [item.title, plural(item.nodes, "node")];
-    case "node":
-      if (open) return [item.title === item.name ? item.title : `${item.title} · ${item.name}`];
-      return [item.title, item.name === item.title ? "" : item.name, ...weightLines(item)];
+      return [item.title, open ? "" : plural(item.nodes, "node")];
+    case "node": {
+      const name = item.name === titleOf(item) ? "" : item.name;
+      if (open || isPassing(item)) return [titleOf(item), open ? name : ""];
+      return item.calls.length > 0 ? [titleOf(item), "", weightLine(item)] : [titleOf(item), name, weightLine(item)];
+    }
     default:
       return [item.title, item.type];
   }
 }
 
-/** `layers.0 · Block` */
+/** `layers.0 · Block`, `conv1 · conv2d 3×3, 64`, `add` */
 export function titleOf(item: Item): string {
+  if (item.kind === "node") {
+    const called = item.calls.map(({ title }) => title).join(".");
+    const operator = `${operatorTitle(item)} ${argumentsText(item)}`.trim();
+    return called === "" ? operator : called === operator.replace(/_$/, "") ? called : `${called} · ${operator}`;
+  }
   return item.type === "" || item.kind !== "module" ? item.title : `${item.title} · ${item.type}`;
 }
 
+/** The operator of a node without the overload, and without underscores around it: `and` for `__and__.Tensor`. */
+function operatorTitle({ title, type }: Item): string {
+  const isOwn = !type.startsWith(`torch.ops.${title.split(".")[0] ?? ""}.`);
+  return isOwn ? title.replace(/^(_*)(\w+?)(_*)(?:\.\w+)?$/, (_, before: string, name: string, after: string) => (before.length > 1 ? name : before + name + after)) : title;
+}
+
 function contentsOf(item: Item): string {
+  if (item.kind === "run" && item.nodes === 0) return [...new Set(item.children.map(({ type }) => type))].slice(0, 2).join(", ");
   return [plural(item.nodes, "node"), item.bytes > 0 ? bytesText(item.bytes) : "", item.tally].filter((each) => each !== "").join(" · ");
 }
 
 const MOST_WEIGHTS = 3;
 
-/** The weights that a node uses, since they have no boxes of their own. */
-function weightLines(item: Item): string[] {
-  const weights = item.operands.filter(({ from }) => from.kind === "weight");
-  const lines = weights.slice(0, MOST_WEIGHTS).map(({ argument, from }) => `${argument} ${shapeOf(from.type)}`);
-  return weights.length > MOST_WEIGHTS ? [...lines, `and ${plural(weights.length - MOST_WEIGHTS, "more weight")}`] : lines;
+/** The weights that a node uses, since they have no boxes of their own: `weight 64×3×7×7 · bias 64`. */
+function weightLine(item: Item): string {
+  const weights = item.operands.flatMap(({ argument, from }) => {
+    let maker = from;
+    while (isPassing(maker) && maker.operands[0] !== undefined) maker = maker.operands[0].from;
+    return maker.kind === "weight" ? [`${argument} ${shapeOf(maker.type)}`] : [];
+  });
+  const lines = weights.slice(0, MOST_WEIGHTS);
+  return [...lines, ...(weights.length > MOST_WEIGHTS ? [`${weights.length - MOST_WEIGHTS} more`] : [])].join(" · ");
 }
 
+/** `64×3×7×7` for `float32 [64, 3, 7, 7]` */
 function shapeOf(type: string): string {
-  return type.slice(type.indexOf(" ") + 1);
+  const shape = type.slice(type.indexOf(" ") + 1);
+  return shape === "[]" ? "scalar" : shape.replace(/^\[(.*)\]$/, "$1").replaceAll(", ", "×");
 }
 
-/** Returns the size of a closed box. It is wide enough for the label of what leaves it. */
+/** Returns the size of a closed box. */
 export function sizeOf(item: Item): { width: number; height: number } {
-  const lines = captionOf(item);
-  const label = item.values[0] === undefined ? "" : wireLabel(valueFacts(item.scope.graph, item.values[0]));
-  const widths = lines.map((line, index) => textWidth(line, index === 0 ? TITLE : TEXT, index === 0) + (index === 0 && item.isGroup ? 20 : 0));
-  const width = Math.max(56, textWidth(label, 10) - MARGIN + 8, ...widths) + MARGIN;
-  return { width: Math.round(width), height: 11 + LINE * lines.length };
+  const { title, aside, lines } = captionOf(item);
+  const isSmall = isPassing(item);
+  const first = textWidth(title, isSmall ? TEXT : TITLE, !isSmall) + (aside === "" ? 0 : 8 + textWidth(aside, TEXT)) + (hasSign(item) ? SIGN : 0);
+  const width = Math.max(isSmall ? 36 : 52, first, ...lines.map((line) => textWidth(line, TEXT))) + MARGIN - (isSmall ? 8 : 0);
+  return { width: Math.round(width), height: isSmall ? SMALL : LEAST + LINE * lines.length };
+}
+
+/** Whether a box has a sign at its left. */
+export function hasSign(item: Item): boolean {
+  return item.isGroup || (item.kind === "node" && !isPassing(item));
 }
 
 /** Returns the label of a wire. */
@@ -69,5 +109,5 @@ export function wireLabel({ type, symbol }: ValueFacts): string {
   return clipped(symbol === "" ? type : `${type} ${symbol}`, MOST);
 }
 
-/** The height of a line of a box, and the sizes of its fonts. */
-export const FONT = { line: LINE, title: TITLE, text: TEXT } as const;
+/** The heights of the lines of a box. */
+export const FONT = { line: LINE, first: 17.5, small: 14 } as const;

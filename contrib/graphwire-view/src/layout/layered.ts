@@ -1,18 +1,18 @@
 /**
  * A layered layout in linear time, for levels of any size: ranks by longest paths, order in a rank by a few sweeps of barycenters,
- * positions by averages. Edges over many ranks go through lanes at the right.
+ * positions by averages. Edges over many ranks go through lanes at the right. What goes from one box to several goes together at first.
  */
 
 import { orderOf } from "./order.js";
-import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
+import { BOX_GAP, MOST_WIDTH, RANK_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
 
 /** Edges over more ranks than this go through a lane. */
 const LONG = 10;
 const SWEEPS = 4;
 const LANE = 14;
-/** The lanes, and how many of them one box may begin. Further edges are cut. */
+/** The lanes, and how many edges one of them leads from its box. Further edges are cut. */
 const MAX_LANES = 40;
-const MAX_LANES_OF_BOX = 8;
+const MAX_OF_LANE = 40;
 
 interface Cell {
   readonly rank: number;
@@ -22,10 +22,11 @@ interface Cell {
   x: number;
 }
 
-export function layeredLayout(boxes: readonly Sized[], connections: readonly Connection[]): Arrangement {
-  const ranks = ranksOf(boxes, connections);
+export function layeredLayout(boxes: readonly Sized[], connections: readonly Connection[], wide = MOST_WIDTH): Arrangement {
+  const ranks = ranksOf(boxes, connections, wide);
   const cells: Cell[] = boxes.map((box, index) => ({ rank: ranks[index] ?? 0, width: box.width, above: [], below: [], x: 0 }));
-  const chains = connections.map(({ from, to }) => chain(cells, from, to));
+  const trunks = new Map<number, number[]>();
+  const chains = connections.map(({ from, to }) => chain(cells, trunks, from, to));
   const rows = rowsOf(cells);
   for (let sweep = 0; sweep < SWEEPS; sweep++) orderRows(cells, rows, sweep % 2 === 0);
   placeCells(cells, rows);
@@ -51,19 +52,24 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
   });
   const lanes = new Lanes();
   const cut = new Set<number>();
-  const begun = new Map<number, number>();
+  const begun = new Map<number, { readonly lane: number; readonly edges: number }>();
+  const reach = new Map<number, number>();
+  connections.forEach(({ from, to }, index) => {
+    if (chains[index] === null) reach.set(from, Math.max(reach.get(from) ?? 0, ranks[to] ?? 0));
+  });
   const bends = connections.map(({ from, to }, index) => {
     const passed = chains[index];
     if (passed !== null && passed !== undefined) return passed.flatMap((index) => upright(cells[index] as Cell));
-    const before = begun.get(from) ?? 0;
-    begun.set(from, before + 1);
-    if (before >= MAX_LANES_OF_BOX) {
+    const first = begun.get(from);
+    if (first !== undefined && first.edges >= MAX_OF_LANE) {
       cut.add(index);
       return [];
     }
+    const lane = first?.lane ?? lanes.take(ranks[from] ?? 0, reach.get(from) ?? 0);
+    begun.set(from, { lane, edges: (first?.edges ?? 0) + 1 });
     const [start, stop] = [middle(cells[from] as Cell), middle(cells[to] as Cell)];
     const [top, bottom] = [start.y + (heights[ranks[from] ?? 0] ?? 0) / 2, stop.y - (heights[ranks[to] ?? 0] ?? 0) / 2];
-    const x = right + BOX_GAP + LANE * lanes.take(ranks[from] ?? 0, ranks[to] ?? 0);
+    const x = right + BOX_GAP + LANE * lane;
     return [{ x, y: top + RANK_GAP }, { x, y: bottom - RANK_GAP }];
   });
   const width = lanes.used === 0 ? right : right + BOX_GAP + LANE * lanes.used;
@@ -79,25 +85,35 @@ function largest(values: readonly number[]): number {
 }
 
 /** Returns the rank of each box: one more than the largest rank above it. Edges that would close a cycle are ignored. */
-function ranksOf(boxes: readonly Sized[], connections: readonly Connection[]): number[] {
+function ranksOf(boxes: readonly Sized[], connections: readonly Connection[], wide: number): number[] {
   const order = orderOf(boxes.length, connections);
   const below = boxes.map((): number[] => []);
   for (const connection of connections) if (!order.isBack(connection)) below[connection.from]?.push(connection.to);
   const ranks = boxes.map(() => 0);
+  const widths: number[] = [];
   for (const box of order.boxes) {
+    const width = (boxes[box]?.width ?? 0) + BOX_GAP;
+    let rank = ranks[box] ?? 0;
+    while ((widths[rank] ?? 0) > 0 && (widths[rank] ?? 0) + width > wide && boxes[box]?.rank === null) rank += 1;
+    widths[rank] = (widths[rank] ?? 0) + width;
+    ranks[box] = rank;
     for (const other of below[box] ?? []) ranks[other] = Math.max(ranks[other] ?? 0, (ranks[box] ?? 0) + 1);
   }
-  return settled(boxes, order.boxes, below, ranks);
+  return settled(boxes, order.boxes, below, ranks, { widths, wide });
 }
 
 /** Moves sources down to their first users, and ports to the borders. */
-function settled(boxes: readonly Sized[], order: readonly number[], below: readonly (readonly number[])[], given: readonly number[]): number[] {
+function settled(boxes: readonly Sized[], order: readonly number[], below: readonly (readonly number[])[], given: readonly number[], { widths, wide }: { readonly widths: number[]; readonly wide: number }): number[] {
   const ranks = [...given];
   const sources = new Set(order);
   for (const users of below) for (const user of users) sources.delete(user);
   for (const box of sources) {
     const first = smallest((below[box] ?? []).map((user) => ranks[user] ?? 0));
-    if ((below[box]?.length ?? 0) > 0) ranks[box] = Math.max(0, first - 1);
+    const width = (boxes[box]?.width ?? 0) + BOX_GAP;
+    const rank = Math.max(0, first - 1);
+    if ((below[box]?.length ?? 0) === 0 || rank <= (ranks[box] ?? 0) || (widths[rank] ?? 0) + width > wide) continue;
+    widths[rank] = (widths[rank] ?? 0) + width;
+    ranks[box] = rank;
   }
   const hasFirst = boxes.some(({ rank }) => rank === "first");
   const last = largest(ranks) + (hasFirst ? 2 : 1);
@@ -107,19 +123,23 @@ function settled(boxes: readonly Sized[], order: readonly number[], below: reado
   });
 }
 
-/** Adds a cell to each rank that an edge passes, and links them; null if the edge goes through a lane, or back. */
-function chain(cells: Cell[], from: number, to: number): number[] | null {
+/**
+ * Returns the cells that an edge passes, one in each rank between its ends; null if the edge goes through a lane, or back. All edges of
+ * a box pass the same cells, its trunk.
+ */
+function chain(cells: Cell[], trunks: Map<number, number[]>, from: number, to: number): number[] | null {
   const [start, stop] = [cells[from]?.rank ?? 0, cells[to]?.rank ?? 0];
   if (stop <= start || stop - start > LONG) return null;
-  const passed: number[] = [];
-  let above = from;
-  for (let rank = start + 1; rank < stop; rank++) {
-    const cell = cells.length;
-    cells.push({ rank, width: 8, above: [above], below: [], x: 0 });
-    cells[above]?.below.push(cell);
-    passed.push(cell);
-    above = cell;
+  const trunk = trunks.get(from) ?? [];
+  trunks.set(from, trunk);
+  while (trunk.length < stop - start - 1) {
+    const above = trunk.at(-1) ?? from;
+    cells[above]?.below.push(cells.length);
+    trunk.push(cells.length);
+    cells.push({ rank: start + trunk.length, width: 8, above: [above], below: [], x: 0 });
   }
+  const passed = trunk.slice(0, stop - start - 1);
+  const above = passed.at(-1) ?? from;
   cells[above]?.below.push(to);
   cells[to]?.above.push(above);
   return passed;

@@ -29,5 +29,29 @@ export interface Arrangement {
   readonly height: number;
 }
 
-export const RANK_GAP = 34;
+export const RANK_GAP = 26;
+/** No row of boxes is wider than this: what does not fit goes below. */
+export const MOST_WIDTH = 2600;
 export const BOX_GAP = 22;
+
+/** Leads connections straight down past the boxes beside their ends, whose middles are at the same height. */
+export function upright(given: Arrangement, sizes: readonly Sized[], connections: readonly Connection[]): Arrangement {
+  const rows = new Map<number, { top: number; bottom: number }>();
+  const boxes = given.places.map(({ x, y }, index) => {
+    const { width, height } = sizes[index] as Sized;
+    const middle = Math.round(y + height / 2);
+    const row = rows.get(middle) ?? { top: y, bottom: y + height };
+    rows.set(middle, { top: Math.min(row.top, y), bottom: Math.max(row.bottom, y + height) });
+    return { middle, x: x + width / 2, top: y, bottom: y + height };
+  });
+  const bends = given.bends.map((points, index) => {
+    const { from, to } = connections[index] as Connection;
+    const [start, stop] = [boxes[from], boxes[to]];
+    if (start === undefined || stop === undefined || given.cut?.has(index) === true || start.middle >= stop.middle) return points;
+    const [{ bottom = 0 } = {}, { top = 0 } = {}] = [rows.get(start.middle), rows.get(stop.middle)];
+    const isLow = bottom > start.bottom + 1 && (points[0]?.y ?? top) >= bottom;
+    const isHigh = top < stop.top - 1 && (points.at(-1)?.y ?? bottom) <= top;
+    return [...(isLow ? [{ x: start.x, y: bottom }] : []), ...points, ...(isHigh ? [{ x: stop.x, y: top }] : [])];
+  });
+  return { ...given, bends };
+}

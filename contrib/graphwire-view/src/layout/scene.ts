@@ -3,12 +3,13 @@
 import type { Item, Link } from "../model/items.js";
 import { levelsOf, type Edge, type End, type Folding, type Level, type Port } from "../model/levels.js";
 import { valueFacts } from "../model/values.js";
-import { captionOf, HEADER, sizeOf, wireLabel } from "./boxes.js";
+import { captionOf, HEADER, sizeOf, wireLabel, type Caption } from "./boxes.js";
+import { inColumns } from "./columns.js";
 import { dagreLayout } from "./dagre.js";
 import { layeredLayout } from "./layered.js";
 import { withLoose } from "./loose.js";
-import { clipped } from "./text.js";
-import type { Arrangement, Connection, Point, Sized } from "./places.js";
+import { clipped, textWidth } from "./text.js";
+import { MOST_WIDTH, upright, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
 
 export interface Box {
   readonly item: Item;
@@ -17,7 +18,9 @@ export interface Box {
   readonly width: number;
   readonly height: number;
   readonly open: boolean;
-  readonly lines: readonly string[];
+  readonly caption: Caption;
+  /** How many frames are around it. */
+  readonly depth: number;
 }
 
 export interface Wire {
@@ -27,7 +30,7 @@ export interface Wire {
   readonly label: string;
   /** Whether it ends at the item that uses the values, not at a port on the way. */
   readonly arrives: boolean;
-  /** Whether only its last piece is drawn; its label then names where it comes from. */
+  /** Whether it is the last piece of one that is cut; its label then names where it comes from. */
   readonly cut: boolean;
 }
 
@@ -45,13 +48,13 @@ const DAGRE_BOXES = 90;
 const DAGRE_EDGES = 180;
 /** With more boxes than this in all levels together, dagre lays out none. */
 const DAGRE_TOTAL = 900;
-const PADDING = 18;
+const PADDING = 14;
 const PORT = { width: 10, height: 1 };
 const FAN = 16;
 /** The length of the last piece of a wire that is cut. */
 const STUB = 16;
 /** A rank of ports needs less distance from the border than a rank of boxes. */
-const PORT_GAP = 24;
+const PORT_GAP = 16;
 
 interface Placed {
   readonly level: Level;
@@ -66,14 +69,14 @@ interface Placed {
 export function sceneOf(root: Item, folding: Folding): Scene {
   const levels = levelsOf(root, folding);
   const total = [...levels.values()].reduce((sum, { members }) => sum + members.length, 0);
-  const placed = placeLevel(root, levels, total <= DAGRE_TOTAL);
+  const placed = placeLevel(root, levels, total <= DAGRE_TOTAL, folding.screen);
   const boxes: Box[] = [];
   const wires: Wire[] = [];
-  collect(placed, 0, 0, boxes, wires);
+  collect(placed, { x: 0, y: 0, depth: 0 }, boxes, wires);
   return { boxes, wires, boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
 }
 
-function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: boolean): Placed {
+function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: boolean, screen?: Folding["screen"]): Placed {
   const level = levels.get(group) as Level;
   const inner = new Map<Item, Placed>();
   for (const member of level.members) if (levels.has(member)) inner.set(member, placeLevel(member, levels, isSmall));
@@ -87,19 +90,30 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: bool
   const at = ({ member, port }: End): number => positions.get(member ?? (port as Port)) ?? 0;
   const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to) }));
   const small = isSmall && sizes.length <= DAGRE_BOXES && connections.length <= DAGRE_EDGES;
-  const arrangement = withLoose(small ? dagreLayout : layeredLayout, sizes, connections);
+  const wide = screen?.width ?? MOST_WIDTH;
+  const layered: typeof dagreLayout = (some, tied) => layeredLayout(some, tied, wide);
+  const first = withLoose(small ? dagreLayout : layered, sizes, connections);
+  const arranged = small && first.width > wide ? withLoose(layered, sizes, connections) : first;
+  const labelled = level.edges.reduce((most, edge, index) => Math.max(most, labelEnd(edge, arranged.places[connections[index]?.from ?? 0], sizes[connections[index]?.from ?? 0])), arranged.width);
+  const arrangement = inColumns({ ...upright(arranged, sizes, connections), width: labelled }, sizes, connections, screen?.height);
   const isRoot = group.parent === null;
   const least = isRoot ? 0 : sizeOf(group).width;
   const width = Math.max(least, arrangement.width) + 2 * PADDING;
-  const { above, below } = margins(level);
+  const { above, below } = margins(level, arrangement);
   return { level, arrangement, sizes, inner, width, height: arrangement.height + above + below };
 }
 
+/** Returns where the label of an edge ends, at the right of its beginning. */
+function labelEnd(edge: Edge, place: Point | undefined, size: Sized | undefined): number {
+  if (!isLabelled(edge.from) || place === undefined || size === undefined) return 0;
+  return place.x + size.width / 2 + 8 + textWidth(labelOf(edge), 12);
+}
+
 /** Returns the lengths between the border of a level and its boxes. */
-function margins({ group, ports }: Level): { above: number; below: number } {
+function margins({ group, ports }: Level, { cut }: Arrangement): { above: number; below: number } {
   const has = (side: Port["side"]): boolean => ports.some((port) => port.side === side);
   return {
-    above: PADDING + (group.parent === null ? 0 : HEADER) - (has("in") ? PORT_GAP : 0),
+    above: PADDING + (group.parent === null ? 0 : HEADER) + (cut !== undefined && cut.size > 0 ? STUB : 0) - (has("in") ? PORT_GAP : 0),
     below: PADDING - (has("out") ? PORT_GAP : 0),
   };
 }
@@ -107,21 +121,21 @@ function margins({ group, ports }: Level): { above: number; below: number } {
 /** The horizontal places of ports, relative to the box of their group. */
 type PortPlaces = ReadonlyMap<Port, number>;
 
-function collect(placed: Placed, x: number, y: number, boxes: Box[], wires: Wire[]): void {
+function collect(placed: Placed, { x, y, depth }: Point & { readonly depth: number }, boxes: Box[], wires: Wire[]): void {
   const { level, arrangement, sizes, inner } = placed;
   const left = x + PADDING + Math.max(0, placed.width - 2 * PADDING - arrangement.width) / 2;
-  const top = y + margins(level).above;
+  const top = y + margins(level, arrangement).above;
   const own = new Map<Item, Box>();
   const ports = new Map<Port, number>();
   level.members.forEach((item, index) => {
     const place = arrangement.places[index] as Point;
     const { width, height } = sizes[index] as Sized;
     const within = inner.get(item);
-    const box = { item, x: left + place.x, y: top + place.y, width, height, open: within !== undefined, lines: captionOf(item, within !== undefined) };
+    const box = { item, x: left + place.x, y: top + place.y, width, height, open: within !== undefined, caption: captionOf(item, within !== undefined), depth };
     boxes.push(box);
     own.set(item, box);
     if (within === undefined) return;
-    collect(within, box.x, box.y, boxes, wires);
+    collect(within, { x: box.x, y: box.y, depth: depth + 1 }, boxes, wires);
     for (const [port, offset] of portPlaces(within, box)) ports.set(port, offset);
   });
   for (const [port, offset] of portPlaces(placed, { x, width: placed.width })) ports.set(port, offset);
@@ -147,7 +161,7 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const starts = startsOf(level.edges, frame);
   const stops = stopsOf(level.edges, frame, bends, starts);
   const labelled = new Set<string>();
-  return level.edges.map((edge, index) => {
+  return level.edges.flatMap((edge, index): Wire[] => {
     const start = starts[index] as Point;
     const label = isLabelled(edge.from) ? labelOf(edge) : "";
     const key = `${start.x} ${start.y} ${label}`;
@@ -155,11 +169,13 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
     labelled.add(key);
     const stop = stops[index] as Point;
     const arrives = edge.to.member !== null && edge.to.port === null;
-    if (arrangement.cut?.has(index) === true) {
-      const source = clipped(edge.links[0]?.from.title ?? "", 16);
-      return { links: edge.links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: `${source} ⤵`, arrives, cut: true };
-    }
-    return { links: edge.links, points: [start, ...(bends[index] ?? []), stop], label: shown, arrives, cut: false };
+    const { links } = edge;
+    if (arrangement.cut?.has(index) !== true) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, arrives, cut: false }];
+    const source = clipped(links[0]?.from.title ?? "", 16);
+    const last: Wire = { links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: `${source} ⤵`, arrives, cut: true };
+    const isFirst = !labelled.has(`${start.x} ${start.y}`);
+    labelled.add(`${start.x} ${start.y}`);
+    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, arrives: true, cut: false }, last] : [last];
   });
 }
 

@@ -48,8 +48,11 @@ export function visibleText(text: string): string {
   return text.replace(INVISIBLE, "\ufffd");
 }
 
-/** Returns a text cut to a number of characters, in one line. */
+/** Returns a text of at most some characters, in one line: its beginning and its end. */
 export function clipped(text: string, most: number): string {
-  const characters = Array.from(visibleText(text.length > 4 * most ? text.slice(0, 4 * most) : text));
-  return characters.length <= most ? characters.join("") : `${characters.slice(0, most - 1).join("")}…`;
+  const [head, tail] = text.length > 8 * most ? [text.slice(0, 4 * most), text.slice(-4 * most)] : [text, ""];
+  const characters = Array.from(visibleText(head + tail));
+  if (characters.length <= most) return characters.join("");
+  const end = Math.floor((most - 1) * 0.4);
+  return `${characters.slice(0, most - 1 - end).join("")}…${end === 0 ? "" : characters.slice(-end).join("")}`;
 }

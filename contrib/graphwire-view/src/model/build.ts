@@ -3,15 +3,14 @@
 import { namesIn, nodeName, subgraphsOf, type Graph, type Node, type Program } from "graphwire-js";
 
 import { faceOf, type Face } from "./interface.js";
-import { Item, linkArgument, shortOperator, withoutCall, type Items, type Kind, type Scope } from "./items.js";
+import { framesOf, frameSteps, type Frame, type Framed } from "./frames.js";
+import { Item, linkArgument, shortOperator, type Items, type Kind, type Scope } from "./items.js";
 import { moduleSteps, rootType, shortType, type ModuleStep } from "./metadata.js";
 import { valueFacts } from "./values.js";
 import type { Weight } from "./weights.js";
 
 /** Makes items, and numbers them. */
 export class Builder {
-  private readonly modules = new Map<string, Item>();
-
   constructor(
     readonly side: 0 | 1,
     readonly all: Item[] = [],
@@ -29,33 +28,6 @@ export class Builder {
     if (makes) for (const value of values) place.scope.makers.set(value, item);
     return item;
   }
-
-  /** Returns the group of the innermost of some modules; makes the groups that do not exist yet. */
-  group(within: Item, scope: Scope, steps: readonly ModuleStep[]): Item {
-    let parent = within;
-    let around = "";
-    for (const { path, type } of steps) {
-      const inside = withoutCall(path).startsWith(`${around}.`) ? path.slice(around.length + 1) : path;
-      const parts = around !== "" && withoutCall(path) === around ? [] : inside.split(".");
-      parts.forEach((part, index) => {
-        const last = index === parts.length - 1;
-        const name = `${path.slice(0, path.length - inside.length)}${parts.slice(0, index + 1).join(".")}`;
-        parent = this.module(parent, scope, name, part, last ? type : "");
-      });
-      around = withoutCall(path);
-    }
-    return parent;
-  }
-
-  private module(parent: Item, scope: Scope, name: string, part: string, type: string): Item {
-    const key = JSON.stringify([parent.id, name]);
-    const known = this.modules.get(key);
-    if (known !== undefined) return known;
-    const [title = "", call] = part.split("@");
-    const made = this.add("module", { parent, scope }, { name, title: call === undefined ? title : `${title}, call ${Number(call) + 1}`, type: shortType(type) });
-    this.modules.set(key, made);
-    return made;
-  }
 }
 
 export function scopeOf(graph: Graph, prefix: string, side: 0 | 1): Scope {
@@ -64,6 +36,7 @@ export function scopeOf(graph: Graph, prefix: string, side: 0 | 1): Scope {
 
 /** A program as items, with its interface. */
 export interface ProgramItems extends Items {
+  readonly all: Item[];
   readonly interface: Face;
 }
 
@@ -98,7 +71,6 @@ function addWeights(builder: Builder, root: Item, scope: Scope, weights: readonl
   }
 }
 
-
 function addInputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Face): void {
   const { graph } = program.graph_module;
   graph.inputs.forEach((argument, index) => {
@@ -125,18 +97,38 @@ function addOutputs(builder: Builder, root: Item, scope: Scope, program: Program
 
 /** Adds the nodes of a graph. `known` are the modules around the graph itself. */
 function addNodes(builder: Builder, parent: Item, scope: Scope, known: readonly ModuleStep[]): void {
-  for (const node of scope.graph.nodes) {
-    const steps = moduleSteps(node);
-    const inner = steps.slice(commonSteps(steps, known));
-    const group = builder.group(parent, scope, inner);
-    const name = nodeName(node) || node.target;
-    const item = builder.add("node", { parent: group, scope }, {
-      name, title: shortOperator(node.target), type: node.target, node, values: node.outputs.flatMap(namesIn),
-    });
-    scope.nodes.set(name, item);
-    for (const { name: argument, arg } of node.inputs) linkArgument(scope, item, arg, argument);
-    addSubgraphs(builder, item, node, steps);
+  const { nodes } = scope.graph;
+  const steps = nodes.map(moduleSteps);
+  const add = (around: Item, content: readonly (Frame | number)[]): void => {
+    for (const each of content) {
+      if (typeof each !== "number") {
+        const { name, title, type } = each.step;
+        add(builder.add("module", { parent: around, scope }, { name, title, type: shortType(type) }), each.content);
+        continue;
+      }
+      const node = nodes[each] as Node;
+      const name = nodeName(node) || node.target;
+      const item = builder.add("node", { parent: around, scope }, { name, title: shortOperator(node.target), type: node.target, node, values: node.outputs.flatMap(namesIn) });
+      scope.nodes.set(name, item);
+      addSubgraphs(builder, item, node, steps[each] ?? []);
+    }
+  };
+  add(parent, framesOf(framed(nodes, steps.map((each) => each.slice(commonSteps(each, known))))));
+  for (const node of nodes) {
+    const item = scope.nodes.get(nodeName(node) || node.target);
+    if (item !== undefined) for (const { name, arg } of node.inputs) linkArgument(scope, item, arg, name);
   }
+}
+
+function framed(nodes: readonly Node[], steps: readonly (readonly ModuleStep[])[]): Framed[] {
+  const makers = new Map<string, number>();
+  return nodes.map((node, index) => {
+    const used = node.inputs.flatMap(({ arg }) => (arg.variant === "as_results" ? [`= ${arg.value}`] : namesIn(arg)));
+    const operands = [...new Set(used.flatMap((value) => makers.get(value) ?? []))];
+    for (const value of node.outputs.flatMap(namesIn)) makers.set(value, index);
+    makers.set(`= ${nodeName(node) || node.target}`, index);
+    return { steps: frameSteps(steps[index] ?? []), operands };
+  });
 }
 
 function addSubgraphs(builder: Builder, item: Item, node: Node, steps: readonly ModuleStep[]): void {

@@ -6,6 +6,7 @@ import { diffPrograms, type Change, type Diff, type Graph, type NodeChange, type
 
 import { Builder, countNodes, type ProgramItems } from "./build.js";
 import { connect, nodeName, within, type Item, type Link, type Mark, type Scope } from "./items.js";
+import { arrange } from "./runs.js";
 import type { Side } from "./shown.js";
 
 export interface Difference {
@@ -43,6 +44,7 @@ export async function differenceOf(a: Side, b: Side): Promise<Difference> {
   }
   markEntries(b.items.root, diff.changes);
   countNodes(b.items.root);
+  arrange(b.items.root, merger.all);
   const tallies = talliesOf(b.items.root);
   return { items: { ...b.items, all: merger.all }, diff, changeOf, earlier: merger.earlier, tallies };
 }
@@ -208,7 +210,7 @@ function talliesOf(root: Item): Map<Item, Tally> {
     if (total > 0) found.set(item, tally);
     if (total > 0 && item.isGroup) item.tally = tallyText(tally);
     if (item.kind === "module" && item.mark === null && total > 0) item.mark = tally.added === item.nodes ? "added" : tally.removed === item.nodes ? "removed" : "changed";
-    if (item.kind === "subgraph" && item.mark === null && total > 0) item.mark = "changed";
+    if ((item.kind === "subgraph" || item.kind === "run") && item.mark === null && total > 0) item.mark = "changed";
     return tally;
   };
   visit(root);

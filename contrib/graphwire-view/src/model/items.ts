@@ -1,11 +1,11 @@
 /**
  * Items: everything of a program that can be drawn. They form a tree: the program contains modules, modules contain nodes, a node with
- * subgraphs contains those. Links lead from the item that makes a value to the item that uses it.
+ * subgraphs contains those. Runs contain neighbours that are drawn as one box at first. Links lead from the item that makes a value to the item that uses it.
  */
 
 import { namesIn, nodeName, type Argument, type Graph, type Node } from "graphwire-js";
 
-export type Kind = "program" | "module" | "node" | "subgraph" | "input" | "output" | "weight";
+export type Kind = "program" | "module" | "node" | "subgraph" | "input" | "output" | "weight" | "run";
 /** What a difference says about an item. Only `changed` also applies to items that contain others. */
 export type Mark = "added" | "removed" | "changed" | "moved";
 
@@ -46,18 +46,22 @@ export class Item {
   tally = "";
   /** For a module: the bytes of its weights. */
   bytes = 0;
+  /** For a node: the modules, outermost first, of which it is all. */
+  calls: readonly Item[] = [];
+  /** The item that is drawn in its place: the only one inside it. */
+  shownAs: Item | null = null;
 
   constructor(
     /** The position in `Items.all`: the order of the program. */
     readonly id: number,
     readonly kind: Kind,
     /** What links and people call it: the name of a node, the qualified name of a module. */
-    readonly name: string,
+    public name: string,
     /** What its box is titled. */
-    readonly title: string,
+    public title: string,
     /** The class of a module, the type of a value, the operator of a node. */
     readonly type: string,
-    readonly parent: Item | null,
+    public parent: Item | null,
     readonly scope: Scope,
     readonly node: Node | null,
     /** The values that it makes. */
@@ -97,6 +101,11 @@ export function* within(item: Item): Generator<Item> {
   for (const child of item.children) yield* within(child);
 }
 
+/** Returns the modules that an item is in, outermost first, and those of which it is all. */
+export function modulesOf(item: Item): Item[] {
+  return [...item.around, item, ...item.calls].filter(({ kind }) => kind === "module");
+}
+
 /** Returns the qualified name of a module without the number of the call. */
 export function withoutCall(path: string): string {
   return path.split("@")[0] ?? "";
@@ -104,7 +113,7 @@ export function withoutCall(path: string): string {
 
 /** Returns the item of a node, by its path or that of one of its results, or null. */
 export function itemOfPath(items: Items, path: string): Item | null {
-  const named = items.all.filter((item) => item.path === path);
+  const named = items.all.filter((item) => item.path === path || item.calls.some((call) => call.path === path));
   const found = named.length > 0 ? named : items.all.filter((item) => item.values.some((value) => item.scope.prefix + value === path));
   return found.find(({ kind }) => kind === "node") ?? found[0] ?? null;
 }

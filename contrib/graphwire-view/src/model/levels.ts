@@ -3,6 +3,7 @@
  * ports, where values enter and leave it. A value that is used elsewhere goes from port to port.
  */
 
+import { isPassing, makesSizes } from "./categories.js";
 import type { Item, Link } from "./items.js";
 
 /** A place on the border of an open group, where values enter (at the top) or leave (at the bottom). */
@@ -35,11 +36,28 @@ export interface Folding {
   readonly open: ReadonlySet<Item>;
   /** Whether weights have boxes of their own. Otherwise the nodes that use them list them. */
   readonly weights: boolean;
+  /** Whether nodes that only reshape, copy or check have boxes. Otherwise the wires go past them. */
+  readonly reshapes: boolean;
+  /** The size in pixels that the outermost level is made to fit, if it can be; absent if it need not. */
+  readonly screen?: { readonly width: number; readonly height: number } | undefined;
 }
 
 /** Returns whether an item is drawn at all, if the group around it is open. */
-export function isDrawn(item: Item, folding: Folding): boolean {
-  return folding.weights || item.kind !== "weight" || item.mark === "added" || item.mark === "removed";
+export function isDrawn(item: Item, { weights, reshapes }: Folding): boolean {
+  if (item.kind === "weight") return weights || item.mark === "added" || item.mark === "removed";
+  return reshapes || item.mark !== null || !isPassing(item);
+}
+
+/** Returns a link that begins at something drawn: what a node that is not drawn passes on. Null if there is nothing such. */
+export function drawnLink(link: Link, folding: Folding): Link | null {
+  if (!isDrawn(link.to, folding)) return null;
+  let { from } = link;
+  while (!isDrawn(from, folding)) {
+    const [first] = from.operands;
+    if (first === undefined || makesSizes(from)) return null;
+    ({ from } = first);
+  }
+  return from === link.from ? link : { ...link, from };
 }
 
 /** Returns the innermost visible item that is, or contains, an item. */
@@ -60,7 +78,10 @@ export function levelsOf(root: Item, folding: Folding): ReadonlyMap<Item, Level>
   add(root);
   const router = new Router(levels, folding);
   const visit = (item: Item): void => {
-    for (const link of item.users) if (isDrawn(item, folding)) router.route(link);
+    for (const link of item.users) {
+      const drawn = drawnLink(link, folding);
+      if (drawn !== null) router.route(drawn);
+    }
     for (const child of item.children) visit(child);
   };
   visit(root);
@@ -129,29 +150,41 @@ class Router {
   }
 }
 
-/** The number of boxes below which groups are opened at the start. */
+/** The number of boxes up to which groups are open at the start, where nobody says what fits. */
 const FIRST_BOXES = 30;
-/** If less than this would be shown, a group with this many boxes is opened all the same. */
+/** No drawing with more boxes is tried at the start. */
+const MOST_BOXES = 150;
+/** If less than this would be shown, single groups are opened. */
 const FEW_BOXES = 8;
-const MANY_BOXES = 120;
 
-/** Returns the groups that are open at the start: from the outside, as long as there are few boxes. In a difference, those that changed. */
-export function firstOpen(root: Item, changed?: ReadonlyMap<Item, unknown>, limit = changed === undefined ? FIRST_BOXES : 2 * FIRST_BOXES): Set<Item> {
-  const open = new Set<Item>([root]);
-  const count = (group: Item): number => group.children.filter(({ kind }) => kind !== "weight").length;
-  let boxes = count(root);
-  for (let pending = root.children; pending.length > 0; ) {
-    const next: Item[] = [];
-    for (const item of pending) {
-      const [only, ...others] = item.children.filter(({ kind }) => kind !== "weight");
-      const isSmall = others.length === 0 && only?.isGroup !== true;
-      if (changed !== undefined && changed.size > 0 && !changed.has(item)) continue;
-      if (!item.isGroup || isSmall || boxes + count(item) - 1 > (boxes < FEW_BOXES ? MANY_BOXES : limit)) continue;
-      open.add(item);
-      boxes += count(item) - 1;
-      next.push(...item.children);
+/** Returns the groups that are open at the start: as many levels as fit, from the outside. In a difference, those that changed. */
+export function firstOpen(root: Item, { changed, fits, isShown = () => true }: { readonly changed?: ReadonlyMap<Item, unknown>; readonly fits?: (open: ReadonlySet<Item>) => boolean; readonly isShown?: (item: Item) => boolean } = {}): Set<Item> {
+  const isDifference = changed !== undefined && changed.size > 0;
+  const count = (group: Item): number => group.children.filter((child) => child.kind !== "weight" && isShown(child)).length;
+  const inside = (groups: readonly Item[]): Item[] => groups.flatMap(({ children }) => children.filter((child) => child.isGroup && (isDifference ? changed.has(child) : child.kind !== "run" && count(child) > 0)));
+  const total = (open: ReadonlySet<Item>): number => [...open].reduce((sum, group) => sum + count(group) - 1, 1);
+  const accepts = (open: ReadonlySet<Item>): boolean => {
+    const boxes = total(open);
+    if (isDifference || fits === undefined) return boxes <= (isDifference ? 2 : 1) * FIRST_BOXES;
+    return boxes <= MOST_BOXES && fits(open);
+  };
+  let open = new Set<Item>([root]);
+  let pending = inside([root]);
+  while (pending.length > 0) {
+    const deeper = new Set([...open, ...pending]);
+    if (!accepts(deeper)) break;
+    open = deeper;
+    pending = inside(pending);
+  }
+  if (isDifference || total(open) < FEW_BOXES) {
+    while (pending.length > 0) {
+      const next = pending.slice(0, FIRST_BOXES).filter((group) => {
+        if (!accepts(new Set([...open, group]))) return false;
+        open.add(group);
+        return true;
+      });
+      pending = inside(next);
     }
-    pending = next;
   }
   return open;
 }

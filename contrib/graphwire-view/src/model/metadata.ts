@@ -11,7 +11,10 @@ export interface ModuleStep {
 
 /** Returns the modules around a node, outermost first, without the program itself. */
 export function moduleSteps(node: Pick<Node, "metadata">): ModuleStep[] {
-  return modulesOfMetadata(node.metadata).flatMap(([, path, type]) => (path === "" ? [] : [{ path, type }]));
+  return modulesOfMetadata(node.metadata).flatMap(([key, path, type]) => {
+    const [call] = path.includes("@") ? [] : (/@\d+$/.exec(key) ?? []); // torch says in the key alone which call it is
+    return path === "" ? [] : [{ path: `${path}${call ?? ""}`, type }];
+  });
 }
 
 /** Returns the class of the program's own module; empty if it is not known. */

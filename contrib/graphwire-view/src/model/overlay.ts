@@ -74,7 +74,7 @@ export function numbersOf(root: Item, given: Given): Numbers {
 /** The names by which numbers mean an item: its path, and those of its results, which are nodes of their own in torch. */
 function namesOf(item: Item): string[] {
   const results = item.kind === "node" ? item.values.map((value) => item.scope.prefix + value) : [];
-  return [...new Set([item.path, ...results])];
+  return [...new Set([item.path, ...item.calls.map(({ path }) => path), ...results])];
 }
 
 /** Returns by how much the number of each item changed. What only one program has counts there alone. */

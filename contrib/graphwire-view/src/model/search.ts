@@ -2,7 +2,7 @@
 
 import type { GraphModule } from "graphwire-js";
 
-import { withoutCall, type Item, type Items } from "./items.js";
+import { modulesOf, withoutCall, type Item, type Items } from "./items.js";
 import { framesOf } from "./metadata.js";
 import { valueFacts } from "./values.js";
 
@@ -11,7 +11,7 @@ const FIELDS: Readonly<Record<string, (item: Item, module: GraphModule) => reado
   name: (item) => [item.path, item.title],
   op: (item) => (item.kind === "node" ? [item.type] : []),
   shape: (item) => (item.kind === "output" ? [item.type] : item.values.map((value) => valueFacts(item.scope.graph, value).type)),
-  module: (item) => (item.kind === "module" ? [item.name, item.type] : item.kind === "weight" ? [] : item.around.filter(({ kind }) => kind === "module").map(({ name }) => withoutCall(name))),
+  module: (item) => (item.kind === "module" ? [item.name, item.type] : item.kind === "weight" ? [] : [...modulesOf(item).map(({ name }) => withoutCall(name)), ...item.calls.map(({ type }) => type)]),
   file: (item, module) => (item.node === null ? [] : framesOf(item.node, module).map(({ file, line }) => `${file}:${line}`)),
   value: (item) => item.values,
 };
@@ -54,8 +54,8 @@ export class Index {
     const words = wordsOf(query);
     if (words.length === 0) return [];
     const everywhere = ["name", "op", "shape", "module", "file"];
-    const found = this.items.all.filter(({ id, kind }) => {
-      if (kind === "program") return false;
+    const found = this.items.all.filter(({ id, kind, shownAs }) => {
+      if (kind === "program" || kind === "run" || shownAs !== null) return false;
       return words.every(({ field, text }) => (field === null ? everywhere : [field]).some((name) => this.field(name)[id]?.includes(text) === true));
     });
     const isWeight = (item: Item): number => (item.kind === "weight" ? 1 : 0);

@@ -5,6 +5,7 @@ import { summarizeProgram, type Payloads, type Program, type Summary } from "gra
 import type { Facts, MethodFacts } from "../facts.js";
 import type { Opened, OpenedFile } from "../opened.js";
 import { itemsOf, type ProgramItems } from "./build.js";
+import { arrange } from "./runs.js";
 import { differenceOf, type Difference } from "./difference.js";
 import { addBytes, weightsOf, type Weight } from "./weights.js";
 
@@ -42,7 +43,11 @@ export async function shownOf({ files, facts }: Opened, wanted: string | null): 
   const name = wanted !== null && names.includes(wanted) ? wanted : names[0];
   const [first, second] = files;
   if (first === undefined || name === undefined) throw new Error("the files have no method in common");
-  if (second === undefined) return { side: await sideOf(first, name), before: null, difference: null, facts };
+  if (second === undefined) {
+    const side = await sideOf(first, name);
+    arrange(side.items.root, side.items.all);
+    return { side, before: null, difference: null, facts };
+  }
   const earlier = first.file.programNames;
   const before = await sideOf(first, earlier.includes(name) ? name : (earlier[0] ?? name), 0);
   const after = await sideOf(second, name, 1);

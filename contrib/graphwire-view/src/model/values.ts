@@ -2,7 +2,7 @@
 
 import {
   argumentsIn, dtypeName, floatLiteral, literalText, symbolText,
-  type Argument, type Device, type Graph, type SymInt, type TensorMeta,
+  type Argument, type Device, type Graph, type Node, type SymInt, type TensorMeta,
 } from "graphwire-js";
 
 /** What is known of a value. */
@@ -165,4 +165,10 @@ export function numberText(value: number): string {
 /** `3 nodes`, `1 node` */
 export function plural(count: number, word: string): string {
   return `${countText(count)} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/** Returns the integers of an argument; none if it is something else. */
+export function intsOf({ node }: { readonly node: Node | null }, name: string): number[] {
+  const given = node?.inputs.find((input) => input.name === name)?.arg;
+  return given?.variant === "as_ints" ? given.value.map(Number) : given?.variant === "as_int" ? [Number(given.value)] : [];
 }

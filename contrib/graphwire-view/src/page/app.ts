@@ -2,6 +2,7 @@
 
 import { sceneOf, type Scene } from "../layout/scene.js";
 import type { WeightChange } from "../facts.js";
+import { categoryOf, isPassing } from "../model/categories.js";
 import type { Difference } from "../model/difference.js";
 import { itemOfPath, type Item } from "../model/items.js";
 import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
@@ -10,7 +11,8 @@ import type { Side, Shown } from "../model/shown.js";
 import { colourAt, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
 import { numberText, plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
-import { shownText } from "./elements.js";
+import { remember, remembered, shownText } from "./elements.js";
+import { categoryLegend } from "./signs.js";
 import { listenToKeys } from "./keys.js";
 import { linkOf, readLink, showLink } from "./links.js";
 import { detailsPanel } from "./panels/details.js";
@@ -22,6 +24,7 @@ import { Tabs } from "./tabs.js";
 /** The parts of the page that an app fills. */
 export interface Parts {
   readonly drawing: SVGSVGElement;
+  readonly view: HTMLElement;
   readonly tabs: HTMLElement;
   readonly panel: HTMLElement;
   readonly details: HTMLElement;
@@ -32,6 +35,11 @@ export interface Parts {
   readonly paper: HTMLElement;
 }
 
+/** A program of so few nodes is shown with those that only pass a value on. */
+const FEW_NODES = 12;
+/** A drawing that is less wide has its legend folded. */
+const SMALL = 600;
+
 export class App implements Chooser {
   readonly side: Side;
   readonly before: Side | null;
@@ -40,6 +48,8 @@ export class App implements Chooser {
   readonly compared: string;
   readonly measures: readonly Measure[];
   readonly drawing: Drawing;
+  /** How many nodes only pass on what they get. */
+  readonly passing: number;
   private folding: Folding;
   private scene: Scene;
   private selected: Item | null = null;
@@ -62,14 +72,16 @@ export class App implements Chooser {
     this.compared = shown.facts.compared.get(side.name) ?? "";
 
     this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
-    this.folding = { open: firstOpen(side.items.root, difference?.tallies), weights: false };
-    this.scene = sceneOf(side.items.root, this.folding);
     this.drawing = new Drawing(parts.drawing, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
+    this.passing = side.items.all.filter(isPassing).length;
+    this.folding = this.firstFolding();
+    this.scene = sceneOf(side.items.root, this.folding);
     this.measures = measuresOf(shown);
     this.panels = panelsOf(this);
     this.tabs = new Tabs(parts.tabs, parts.panel, this.panels);
     listenToKeys(this);
     this.drawing.show(this.scene, this.decoration());
+    this.showToggles();
     this.drawing.camera.fit(this.scene);
     this.followLink();
   }
@@ -136,6 +148,15 @@ export class App implements Chooser {
     return pictureOf({ width, height, everything: () => this.drawing.everything() }, this.parts.drawing);
   }
 
+  showReshapes(reshapes: boolean): void {
+    remember("reshapes", String(reshapes));
+    this.fold({ ...this.folding, reshapes }, this.selected);
+  }
+
+  get showsReshapes(): boolean {
+    return this.folding.reshapes;
+  }
+
   showWeights(weights: boolean): void {
     this.fold({ ...this.folding, weights }, this.selected);
   }
@@ -145,10 +166,14 @@ export class App implements Chooser {
   }
 
   /** Shows an item in the drawing: unfolds what is around it, and selects it. */
-  reveal(item: Item): void {
+  reveal(wanted: Item): void {
+    let item = wanted;
+    while (item.shownAs !== null) item = item.shownAs;
     const open = new Set([...this.folding.open, ...item.around]);
-    const weights = this.folding.weights || !isDrawn(item, this.folding);
-    if (open.size !== this.folding.open.size || weights !== this.folding.weights) this.fold({ open, weights }, null, false);
+    const isHidden = !isDrawn(item, this.folding);
+    const weights = this.folding.weights || (isHidden && item.kind === "weight");
+    const reshapes = this.folding.reshapes || (isHidden && item.kind === "node");
+    if (open.size !== this.folding.open.size || isHidden) this.fold({ ...this.folding, open, weights, reshapes }, null, false);
     this.select(item);
     const box = this.scene.boxOf.get(item);
     if (box !== undefined) this.drawing.camera.center(box);
@@ -204,6 +229,22 @@ export class App implements Chooser {
 
   // ------------------------------------------------------------------------------------------------------- what follows
 
+  /** What is open at first: as much as fits, so that the whole program is seen. */
+  private firstFolding(): Folding {
+    const { root } = this;
+    const { camera } = this.drawing;
+    const choice = remembered("reshapes");
+    const chosen = { weights: false, reshapes: choice === null ? root.nodes <= FEW_NODES : choice === "true" };
+    const isWhole = this.difference !== null || camera.holds(sceneOf(root, { ...chosen, open: new Set([root]) }));
+    const folding = { ...chosen, screen: isWhole ? undefined : camera.readable };
+    const open = firstOpen(root, {
+      ...(this.difference === null ? {} : { changed: this.difference.tallies }),
+      fits: (tried) => camera.holds(sceneOf(root, { ...folding, open: tried })),
+      isShown: (item) => isDrawn(item, { ...folding, open: new Set() }),
+    });
+    return { ...folding, open };
+  }
+
   /** Changes what is visible. `still` stays where it is on the screen. */
   private fold(folding: Folding, still: Item | null, keep = true): void {
     const before = still === null ? undefined : this.scene.boxOf.get(still);
@@ -220,6 +261,17 @@ export class App implements Chooser {
     else if (after !== undefined) camera.include(after);
     this.tabs.refresh();
     this.showDetails();
+    this.showToggles();
+  }
+
+  /** Shows in the buttons above the drawing what is drawn. */
+  private showToggles(): void {
+    const counts = { weights: this.side.weights.length, reshapes: this.passing };
+    for (const button of this.parts.view.querySelectorAll<HTMLElement>("[data-toggle]")) {
+      const name = button.dataset["toggle"] === "weights" ? "weights" : "reshapes";
+      button.setAttribute("aria-pressed", String(this.folding[name]));
+      button.hidden = counts[name] === 0;
+    }
   }
 
   private decoration(): Decoration {
@@ -235,8 +287,14 @@ export class App implements Chooser {
   private colours(): Decoration["colours"] {
     const { measure } = this;
     const { legend } = this.parts;
-    legend.hidden = measure === null;
-    if (measure === null) return new Map();
+    if (measure === null) {
+      const drawn = new Set(this.difference === null ? this.scene.boxes.flatMap(({ item, open }) => (open || item.kind !== "node" || isPassing(item) ? [] : [categoryOf(item)])) : []);
+      legend.hidden = drawn.size < 2;
+      const isOpen = remembered("legend") ?? String(legend.parentElement !== null && legend.parentElement.clientWidth > SMALL);
+      legend.replaceChildren(categoryLegend(drawn, isOpen === "true", (open) => { remember("legend", String(open)); }));
+      return new Map();
+    }
+    legend.hidden = false;
     const { of } = measure.numbers();
     const seen = this.scene.boxes.filter(({ item, open }) => !open && of.has(item)).map(({ item }) => [item, of.get(item) ?? 0] as const);
     const range = rangeOf(seen.map(([, value]) => value), measure.isChange);

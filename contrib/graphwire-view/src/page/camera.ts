@@ -10,8 +10,8 @@ export interface Rectangle {
 }
 
 const LEAST = 0.02;
-/** The width of a small screen, which is held nearer to the eyes. */
-const SMALL = 500;
+/** At this scale the smallest texts of the drawing, of 12 pixels, have 11. */
+export const READABLE = 11 / 12;
 const MOST = 3;
 /** The pixels that a pointer may move in a click. */
 const SLIP = 4;
@@ -72,14 +72,26 @@ export class Camera {
     this.changed();
   }
 
-  /** Shows a whole scene, if its boxes stay readable; otherwise its top. */
+  /** Whether a whole scene is readable. */
+  holds(scene: { readonly width: number; readonly height: number }): boolean {
+    const { width, height } = this.size;
+    return scene.width * READABLE <= width && scene.height * READABLE <= height;
+  }
+
+  /** The size of a drawing whose texts are readable if it is seen as a whole, less its margins. */
+  get readable(): { readonly width: number; readonly height: number } {
+    const { width, height } = this.size;
+    return { width: width / READABLE - 60, height: height / READABLE - 60 };
+  }
+
+  /** Shows a whole scene, if its texts stay readable; otherwise its top. */
   fit(scene: { readonly width: number; readonly height: number }, least?: number): void {
     const { width, height } = this.size;
-    const readable = least ?? (width < SMALL ? 0.5 : 0.6);
-    const whole = Math.max(LEAST, Math.min(1.25, width / (scene.width + 20), height / (scene.height + 20)));
-    this.scale = whole >= readable ? whole : Math.max(readable, Math.min(0.85, width / (scene.width + 20)));
+    const readable = least ?? READABLE;
+    const whole = Math.max(LEAST, Math.min(1.25, width / (scene.width + 4), height / (scene.height + 4)));
+    this.scale = Math.max(whole, readable);
     this.x = (width - scene.width * this.scale) / 2;
-    this.y = whole >= readable ? (height - scene.height * this.scale) / 2 : 8;
+    this.y = whole >= readable ? (height - scene.height * this.scale) / 2 : 4;
     this.changed();
   }
 

@@ -1,13 +1,15 @@
 /** Draws a scene as SVG. Only what is near the seen part exists as elements, so that size does not matter. */
 
-import { FONT, HEADER, titleOf } from "../layout/boxes.js";
+import { FONT, HEADER, SIGN, hasSign, titleOf } from "../layout/boxes.js";
 import type { Box, Scene, Wire } from "../layout/scene.js";
 import { textWidth } from "../layout/text.js";
 import type { Point } from "../layout/places.js";
+import { categoryOf, isPassing } from "../model/categories.js";
 import { MARK_SIGNS } from "../model/difference.js";
 import type { Item } from "../model/items.js";
 import { Camera, type Rectangle } from "./camera.js";
 import { shownText, svg } from "./elements.js";
+import { signOf } from "./signs.js";
 
 /** What decorates boxes and wires. */
 export interface Decoration {
@@ -82,7 +84,7 @@ export class Drawing {
     const { selected } = this.decoration;
     const isNear = (wire: Wire): boolean => selected !== null && wire.links.some(({ from, to }) => from === selected || to === selected);
     const groups = boxes.filter(({ open }) => open).map((box) => this.box(box, texts));
-    const titles = texts ? boxes.filter(({ open }) => open).flatMap((box) => boxTexts(box.item, box, null)) : [];
+    const titles = texts ? boxes.filter(({ open }) => open).flatMap((box) => boxTexts(box, null)) : [];
     const leaves = boxes.filter(({ open }) => !open).map((box) => this.box(box, texts));
     const [near, far] = [wires.filter(isNear), wires.filter((wire) => !isNear(wire))];
     const paths = [...far.map((wire) => wirePath(wire, false)), ...near.map((wire) => wirePath(wire, true))];
@@ -90,11 +92,13 @@ export class Drawing {
     return [...groups, ...paths, ...titles, ...leaves, ...labels];
   }
 
-  private box({ item, x, y, width, height, open, lines }: Box, texts: boolean): SVGElement {
+  private box(box: Box, texts: boolean): SVGElement {
+    const { item, x, y, width, height, open, depth } = box;
     const { selected, found, colours } = this.decoration;
     const colour = colours.get(item);
     const count = found.get(item) ?? 0;
-    const classes = ["box", item.kind, open ? "open" : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
+    const small = isPassing(item);
+    const classes = ["box", item.kind, item.kind === "node" ? categoryOf(item) : "", small ? "small" : "", open ? `open depth-${depth % 3}` : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
     const label = [item.kind, titleOf(item), item.name === item.title ? "" : item.name, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : "", colour?.text ?? ""];
     const group = svg("g", {
       class: classes.filter((each) => each !== "").join(" "),
@@ -108,14 +112,16 @@ export class Drawing {
     const shape = svg("rect", { x, y, width, height, rx: open ? 8 : isRound ? Math.min(18, height / 2) : 5 });
     if (colour !== undefined && !open) shape.style.fill = colour.fill;
     group.append(shape);
-    if (item.isGroup) group.append(toggleSign({ x: x + 13, y: y + (open ? HEADER / 2 + 1 : 13) }, open));
-    if (texts && !open) group.append(...boxTexts(item, { x, y, width, open, lines }, colour?.ink ?? null));
+    const sign = { x: x + 14, y: y + (open ? HEADER / 2 + 1 : 13) };
+    if (item.isGroup) group.append(toggleSign(sign, open));
+    else if (texts && hasSign(item)) group.append(inked(signOf(categoryOf(item), sign.x, sign.y), "stroke", colour?.ink));
+    if (texts && !open) group.append(...boxTexts(box, colour?.ink ?? null));
     if (item.mark !== null && texts && !item.isDerived) group.append(badge(x + 2, y + 1, MARK_SIGNS[item.mark], `mark ${item.mark}`));
     if (count > 0 && !open && texts) group.append(badge(x + width, y, item.isGroup ? String(count) : "●", "hits"));
     if (colour !== undefined && texts && colour.text !== "") {
       group.append(svg("text", { x: x + width + 4, y: y + height / 2 + 4, class: "value" }, colour.text));
     }
-    group.append(svg("title", {}, item.path));
+    group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.path}` : item.path));
     return group;
   }
 
@@ -151,14 +157,20 @@ function toggleSign({ x, y }: Point, open: boolean): SVGElement {
   return svg("g", { class: "sign", transform: `translate(${x},${y})` }, area, svg("rect", { x: -6, y: -6, width: 12, height: 12, rx: 3 }), svg("path", { d: bar }));
 }
 
-function boxTexts(item: Item, { x, y, width, open, lines }: Pick<Box, "x" | "y" | "width" | "open" | "lines">, ink: string | null): SVGElement[] {
-  const middle = x + width / 2 + (item.isGroup && !open ? 8 : 0);
-  return lines.map((line, index) => {
-    const place = open ? { x: x + 25, y: y + HEADER / 2 + 5 } : { x: index === 0 ? middle : x + width / 2, y: y + 17 + index * FONT.line };
-    const made = svg("text", { ...place, class: open ? "group-title" : index === 0 ? "title" : "text", "text-anchor": open ? "start" : "middle" }, line);
-    if (ink !== null) made.style.fill = ink;
-    return made;
-  });
+function inked(made: SVGElement, part: "fill" | "stroke", ink: string | null | undefined): SVGElement {
+  if (ink !== null && ink !== undefined) made.style[part] = ink;
+  return made;
+}
+
+function boxTexts({ item, x, y, width, open, caption }: Box, ink: string | null): SVGElement[] {
+  const { title, aside, lines } = caption;
+  const more = aside === "" ? null : svg("tspan", { class: "aside", dx: 8 }, aside);
+  if (open) return [svg("text", { x: x + 26, y: y + HEADER / 2 + 5, class: "group-title" }, title, more)];
+  const small = isPassing(item);
+  const middle = x + width / 2;
+  const first = svg("text", { x: middle + (hasSign(item) ? SIGN / 2 - 1 : 0), y: y + (small ? FONT.small : FONT.first), class: small ? "text" : "title", "text-anchor": "middle" }, title, more);
+  const others = lines.map((line, index) => svg("text", { x: middle, y: y + FONT.first + (index + 1) * FONT.line, class: "text", "text-anchor": "middle" }, line));
+  return [first, ...others].map((made) => inked(made, "fill", ink) as SVGTextElement);
 }
 
 function badge(x: number, y: number, text: string, className: string): SVGElement {
@@ -193,8 +205,8 @@ function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElem
 
 function wireText({ points: [start], label, cut }: Wire): SVGElement[] {
   if (start === undefined || label === "") return [];
-  if (cut) return [svg("text", { x: start.x + 3, y: start.y + 7, class: "wire-label" }, label)];
-  return [svg("text", { x: start.x, y: start.y + 13, class: "wire-label", "text-anchor": "middle" }, label)];
+  if (cut) return [svg("text", { x: start.x + 4, y: start.y + 8, class: "wire-label" }, label)];
+  return [svg("text", { x: start.x + 5, y: start.y + 15, class: "wire-label" }, label)];
 }
 
 /** Returns boxes as one shape. */

@@ -96,3 +96,21 @@ export function longTable<T>(heads: readonly string[], items: readonly T[], row:
   holder.append(more);
   return holder;
 }
+
+/** Returns what the reader of the page chose before; null if nothing, or if the page may not remember. */
+export function remembered(name: string): string | null {
+  try {
+    return localStorage.getItem(`graphwire ${name}`);
+  } catch {
+    return null;
+  }
+}
+
+/** Remembers what the reader of the page chose, if the page may. */
+export function remember(name: string, value: string): void {
+  try {
+    localStorage.setItem(`graphwire ${name}`, value);
+  } catch {
+    // A page inside a notebook remembers nothing.
+  }
+}

@@ -22,6 +22,7 @@ function freshParts(): Parts {
   drawing.replaceWith(fresh);
   return {
     drawing: fresh,
+    view: part("view", HTMLElement),
     tabs: part("tabs", HTMLElement),
     panel: part("panel", HTMLElement),
     details: part("details", HTMLElement),

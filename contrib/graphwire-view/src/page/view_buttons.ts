@@ -14,15 +14,16 @@ export function viewButtons(current: () => App | null): HTMLElement[] {
         if (app !== null) act(app);
       },
     }, label);
-  const weights = button("Weights", "Draw weights as boxes", (app) => {
-    app.showWeights(!app.showsWeights);
-    weights.setAttribute("aria-pressed", String(app.showsWeights));
-  });
-  weights.setAttribute("aria-pressed", "false");
+  const toggle = (label: string, title: string, name: "weights" | "reshapes", act: (app: App) => void): HTMLButtonElement => {
+    const made = button(label, title, act);
+    made.dataset["toggle"] = name;
+    return made;
+  };
   return [
     button("Fold all", "Fold all modules", (app) => { app.toggleAll(false); }),
     button("Unfold all", "Unfold all modules, and graphs inside nodes", (app) => { app.toggleAll(true); }),
-    weights,
+    toggle("Weights", "Draw weights as boxes", "weights", (app) => { app.showWeights(!app.showsWeights); }),
+    toggle("Reshaping", "Draw what only reshapes, copies or checks a value. Otherwise wires go past it", "reshapes", (app) => { app.showReshapes(!app.showsReshapes); }),
     button("SVG", "Save a picture of the drawing as SVG", (app) => { save(svgFile(app.picture()), `${app.side.opened.facts.name}.svg`); }),
     button("PNG", "Save a picture of the drawing as PNG", (app) => {
       pngFile(app.picture()).then(

@@ -26,8 +26,8 @@ function branch(context: Context, item: Item, level: number): HTMLElement {
     "div",
     { class: `row ${item.kind}` },
     sign,
-    html("span", { class: "name" }, item.kind === "node" ? item.name : titleOf(item)),
-    html("span", { class: "quiet" }, item.kind === "node" ? item.title : details.filter((each) => each !== "").join(" · ")),
+    html("span", { class: "name" }, item.kind === "node" && item.calls.length === 0 ? item.name : titleOf(item)),
+    html("span", { class: "quiet" }, item.kind === "node" ? (item.calls.length === 0 ? item.title : item.name) : details.filter((each) => each !== "").join(" · ")),
   );
   const made = html("li", { role: "treeitem", "aria-level": level, tabindex: -1, "data-tree": item.id, ...(item.isGroup ? { "aria-expanded": String(open) } : {}) }, row);
   sign.addEventListener("click", (event) => {

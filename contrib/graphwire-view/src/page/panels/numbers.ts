@@ -30,7 +30,7 @@ export function numbersPanel(chooser: Chooser): HTMLElement {
 function sums(context: Context, measure: Measure, { of, unknown, nodes }: Numbers): HTMLElement {
   const total = of.get(context.side.items.root) ?? 0;
   const order = ([, a]: readonly [Item, number], [, b]: readonly [Item, number]): number => Math.abs(b) - Math.abs(a);
-  const modules = [...of].filter(([item]) => item.kind === "module").sort(order);
+  const modules = [...of].filter(([item]) => item.kind === "module" || item.kind === "run").sort(order);
   const each = [...of].filter(([item]) => item.kind === "node").sort(order);
   const share = (value: number): string => (measure.isChange || total === 0 ? "" : `${((100 * value) / total).toFixed(1)} %`);
   const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.path, () => { context.reveal(item); }), numberText(value), share(value)];
