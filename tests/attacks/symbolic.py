@@ -16,7 +16,6 @@ import graphwire
 from graphwire.errors import ExpressionError
 from graphwire.schema.texts.constructor import (
     CONSTANTS,
-    HEADS,
     Expression,
     float_number,
     format_expression,
@@ -25,6 +24,7 @@ from graphwire.schema.texts.constructor import (
     symbol,
 )
 from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.operations import OPERATIONS
 
 NUMBERS = (0, 1, -1, 2, 3, 4, 7, 63, 64, 65, 1023, 4097, 2**31, 2**63 - 1, 2**63, -(2**63), 10**11, -(10**12), 10**40, 10**300, 10**4299)  # fmt: skip
 _FLOATS = ("0.5", "-0.0", "9.5", "1e308", "1e-320", "1e-99999999", "3.0")
@@ -68,7 +68,7 @@ class Grammar:
         chance = self.chance
         if depth <= 0 or chance.random() < 0.15:
             return self.leaf()
-        head = chance.choice(_USUAL if chance.random() < 0.7 else sorted(HEADS))
+        head = chance.choice(_USUAL if chance.random() < 0.7 else sorted(OPERATIONS))
         if head in _BOOLEAN or head == "ExprCondPair":
             head = "Add"
         if head == "Piecewise":
@@ -78,7 +78,7 @@ class Grammar:
             return Expression("Piecewise", tuple(pairs))
         if head == "Where":
             return Expression(head, (self.truth(depth - 1), self.number(depth - 1), self.number(depth - 1)))
-        least, most = HEADS[head]
+        least, most = OPERATIONS[head][1:3]
         count = chance.choice((2, 2, 3, 12)) if most is None else chance.randint(max(least, 1), most)
         if count == 12:
             return Expression(head, tuple([self.leaf() for _ in range(chance.choice((12, 60, 300)))]))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from graphwire.bridge.tensors.expressions import decode_expression
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.constructor import HEADS, Expression, call, integer, rational, symbol
-from graphwire.schema.texts.evaluation import evaluate
+from graphwire.schema.texts.constructor import Expression, call, integer, rational, symbol
 from graphwire.schema.texts.growth import growth_of
+from graphwire.schema.texts.operations import OPERATIONS, evaluate
 
 S0 = symbol("s0", [("positive", True), ("integer", True)])
 S1 = symbol("s1", [("positive", True), ("integer", True)])
@@ -80,7 +80,8 @@ numbers = st.recursive(
     | st.sampled_from([rational(1, 2), rational(-1, 3), rational(999, 2)]),
     lambda inner: st.tuples(st.sampled_from(GROWING), st.lists(inner, min_size=3, max_size=3)).map(
         lambda made: call(
-            made[0], made[1][: max(HEADS[made[0]][0], 1) if HEADS[made[0]][1] is not None else 3]
+            made[0],
+            made[1][: max(OPERATIONS[made[0]].least, 1) if OPERATIONS[made[0]].most is not None else 3],
         )
     ),
     max_leaves=7,

@@ -17,8 +17,9 @@ from torch.utils._sympy.numbers import int_oo
 
 from graphwire.bridge.tensors.expressions import decode_expression, encode_expression
 from graphwire.errors import EncodeError, ExpressionError
-from graphwire.schema.texts.constructor import HEADS, parse_expression
+from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.operations import OPERATIONS
 
 S0, S1 = sympy.symbols("s0 s1", positive=True, integer=True)
 U0 = sympy.Symbol("u0", integer=True)
@@ -193,7 +194,7 @@ def test_every_size_of_an_exported_program_is_written_as_torch_writes_it_and_com
 
 def test_every_operation_of_the_grammar_can_be_built():
     # One operation after another over symbols; conditions where conditions are wanted.
-    for head, (least, _) in HEADS.items():
+    for head, (_, least, *_) in OPERATIONS.items():
         operands = ["Symbol('s0', positive=True, integer=True)"] * least
         if head == "Piecewise":
             operands = ["ExprCondPair(Integer(1), Symbol('s0'))"]

@@ -18,9 +18,10 @@ from trees import Stock, changed
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.schema.texts.constructor import HEADS, parse_expression
-from graphwire.schema.texts.guard import FUNCTIONS, check_guard
+from graphwire.schema.texts.constructor import parse_expression
+from graphwire.schema.texts.guard import check_guard
 from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.operations import FUNCTIONS, OPERATIONS
 from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.reader import ArchiveReader
@@ -233,8 +234,8 @@ TARGETS: dict[str, Target] = {
         Target("msgpack", lambda d: read_document(d, MsgpackFormat()), lambda: [MsgpackFormat().encode(_TREE), msgpack.packb([{}, [], "a", b"b", 1.5])], [b"\x91", b"\xdd\xff\xff\xff\xff", b"\xdf", b"\xc7", b"\xd6\xff", b"\x81\xa1a"]),
         Target("cbor", lambda d: read_document(d, CborFormat()), lambda: [CborFormat().encode(_TREE), b"\xd9\xd9\xf7" + cbor2.dumps([{}, [], "a", b"b", 1.5])], [b"\x81", b"\x9f", b"\xff", b"\xc2", b"\xd8\x1c", b"\xbb\xff", b"\xa1\x61a", b"\xf7"]),
         Target("archive", _archive, _archive_seeds, [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06", b"../", b"\xff\xff\xff\xff"]),
-        Target("expression", _text(parse_expression), lambda: _words("Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(-1))", "Piecewise(ExprCondPair(Float('1.5', precision=53), true), ExprCondPair(Rational(1, 2), GreaterThan(Symbol('u0'), Integer(3))))"), _SYNTAX + _words(*HEADS)),
-        Target("infix", _text(parse_infix), lambda: _words("2*s0 - 1", "((s0 + 3)//4)*Mod(s1, 2**3) <= Max(1, -s2/3)", "~(s0 > 1) & (u0 == 2) | sqrt(s0)"), _SYNTAX + _words(*HEADS)),
+        Target("expression", _text(parse_expression), lambda: _words("Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(-1))", "Piecewise(ExprCondPair(Float('1.5', precision=53), true), ExprCondPair(Rational(1, 2), GreaterThan(Symbol('u0'), Integer(3))))"), _SYNTAX + _words(*OPERATIONS)),
+        Target("infix", _text(parse_infix), lambda: _words("2*s0 - 1", "((s0 + 3)//4)*Mod(s1, 2**3) <= Max(1, -s2/3)", "~(s0 > 1) & (u0 == 2) | sqrt(s0)"), _SYNTAX + _words(*OPERATIONS)),
         Target("guard", _text(check_guard), lambda: _words("L['x'].size()[0] % 8 == 0", "not (max(L['a']['b'].stride()[1], 2**3) <= 10 and math.floor(L['x'].item() / 2) != 1)"), _SYNTAX + _words(*FUNCTIONS, "lambda", "__class__", " if 1 else ", " and ")),
         Target("treespec", _text(_spec), lambda: _words('[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", "children_spec": []}, {"type": "builtins.dict", "context": "[\\"a\\"]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}]}]'), _JSON_TOKENS + _words("children_spec", "builtins.dict", "@2")),
         Target("pickle", _pickle, _pickle_seeds, [b"c", b"R", b"Q", b"\x81", b"b", b"]", b"(", b"t", b"q\x00", b"h\x00", b"\x8c\x02os\x8c\x06system\x93", b"."]),

@@ -13,7 +13,6 @@ from graphwire.errors import ExpressionError
 from graphwire.schema.texts.constructor import (
     ASSUMPTIONS,
     CONSTANTS,
-    HEADS,
     Expression,
     call,
     float_number,
@@ -25,6 +24,7 @@ from graphwire.schema.texts.constructor import (
     symbols_of,
 )
 from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.operations import OPERATIONS
 
 identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(
     lambda name: not (keyword.iskeyword(name) or name.startswith("__") or name in CONSTANTS)
@@ -43,11 +43,11 @@ numbers = (
 
 def trees(symbols):
     """Make a strategy of trees of every operation over `symbols`."""
-    names = sorted(set(HEADS) - {"Piecewise", "ExprCondPair"})
+    names = sorted(set(OPERATIONS) - {"Piecewise", "ExprCondPair"})
 
     def grow(inner):
         def operation(head):
-            least, most = HEADS[head]
+            least, most = OPERATIONS[head][1:3]
             return st.lists(inner, min_size=least, max_size=least + 3 if most is None else most).map(
                 lambda operands: call(head, operands)
             )

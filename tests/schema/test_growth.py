@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from graphwire.errors import ExpressionError
 from graphwire.schema.texts.constructor import (
     CONSTANTS,
-    HEADS,
     Expression,
     call,
     float_number,
@@ -19,9 +18,9 @@ from graphwire.schema.texts.constructor import (
     rational,
     symbol,
 )
-from graphwire.schema.texts.evaluation import evaluate
 from graphwire.schema.texts.growth import MAX_BITS, check_expression, check_range_key, growth_of
 from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.operations import OPERATIONS, evaluate
 
 HOSTILE = [0, 1, -1, 2, 3, 63, 64, 65, 4096, 2**63 - 1, 10**11, -(10**12), 10**40, 10**4299]
 SYMBOLS = ["s0", "s1", "u0", "zf0"]
@@ -49,7 +48,7 @@ leaves = (
 
 
 def _call(head: str, operands: list[Expression]) -> Expression:
-    least, most = HEADS[head]
+    least, most = OPERATIONS[head][1:3]
     wanted = max(least, 1) if most is not None else max(least, len(operands))
     if head == "Piecewise":
         return call(head, [call("ExprCondPair", (operands * 2)[:2])])
@@ -59,7 +58,7 @@ def _call(head: str, operands: list[Expression]) -> Expression:
 trees = st.recursive(
     leaves,
     lambda inner: st.tuples(
-        st.sampled_from(POWERS) | st.sampled_from(sorted(HEADS)), st.lists(inner, min_size=1, max_size=4)
+        st.sampled_from(POWERS) | st.sampled_from(sorted(OPERATIONS)), st.lists(inner, min_size=1, max_size=4)
     ).map(lambda made: _call(*made)),
     max_leaves=20,
 )

@@ -1,6 +1,7 @@
 /** Symbolic expressions: their trees, and the constructor text that documents contain. Expressions are never evaluated. */
 
 import { GraphwireError } from "./errors.js";
+import { OPERATION_ROWS } from "./operations.js";
 
 export type Expression =
   | { readonly kind: "integer"; readonly value: bigint }
@@ -18,22 +19,9 @@ const MAX_BITS = 4096;
 /** The constants, which are the only names without a meaning of their own. */
 export const CONSTANTS: ReadonlySet<string> = new Set(["true", "false", "oo", "-oo", "int_oo", "-int_oo", "zoo", "nan"]);
 
-const OPAQUE = "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2";
-/** The operations, by the smallest and largest number of their operands. */
-const ARITY_ROWS: readonly (readonly [least: number, most: number, heads: string])[] = [
-  [1, 1, "Abs CeilToInt FloorToInt Identity Not RoundToInt ToFloat TruncToFloat TruncToInt acos asin asinh atan ceiling"],
-  [1, 1, "cos cosh exp floor sign sin sinh tan tanh"],
-  [1, 1, OPAQUE.replace(/\S+/g, "OpaqueUnaryFn_$&")],
-  [1, 2, "log"],
-  [2, 2, "CeilDiv CleanDiv ExprCondPair FloatPow FloatTrueDiv FloorDiv IntTrueDiv LShift Mod Pow PowByNatural PythonMod"],
-  [2, 2, "RShift RoundDecimal Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan"],
-  [2, 2, "BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor"],
-  [3, 3, "ITE ModularIndexing Where"],
-  [1, Infinity, "Add And Max Min Mul Or Piecewise Xor"],
-  [0, Infinity, "IsNonOverlappingAndDenseIndicator"],
-];
+/** The smallest and largest number of operands of each operation. */
 const ARITIES: ReadonlyMap<string, readonly [number, number]> = new Map(
-  ARITY_ROWS.flatMap(([least, most, heads]) => heads.split(" ").map((head) => [head, [least, most]] as const)),
+  OPERATION_ROWS.map(([name, least, most]) => [name, [least, most]] as const),
 );
 
 const ASSUMPTIONS: ReadonlySet<string> = new Set(

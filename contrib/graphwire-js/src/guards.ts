@@ -2,6 +2,7 @@
 
 import { GraphwireError } from "./errors.js";
 import { KEYWORDS } from "./expressions.js";
+import { FUNCTION_ROWS } from "./operations.js";
 
 /** A step from the mapping of inputs, `L`, to a value. */
 export type SourceStep =
@@ -23,25 +24,9 @@ const MAX_STEPS = 200;
 const MAX_INTEGER = 1n << 64n;
 const MAX_EXPONENT = 64;
 
-/** The functions, by the smallest and largest number of their arguments. */
-const FUNCTION_ROWS: readonly (readonly [least: number, most: number, names: string])[] = [
-  [
-    1,
-    1,
-    "acos acosh asin asinh atan atanh ceil cos cosh exp floor isinf isnan log log2 sin sinh sqrt tan tanh trunc".replace(
-      /\S+/g,
-      "math.$&",
-    ),
-  ],
-  [1, 1, "OpaqueUnaryFn_asinh OpaqueUnaryFn_exp OpaqueUnaryFn_log abs cast_symbool_to_symint_guardless float int"],
-  [1, 1, "torch._sym_sqrt torch.sym_float torch.sym_int torch.sym_not"],
-  [1, 2, "round"],
-  [2, Infinity, "max min torch.sym_max torch.sym_min"],
-  [3, 3, "Where"],
-  [0, Infinity, "IsNonOverlappingAndDenseIndicator"],
-];
+/** The smallest and largest number of arguments of each function. */
 const FUNCTIONS: ReadonlyMap<string, readonly [number, number]> = new Map(
-  FUNCTION_ROWS.flatMap(([least, most, names]) => names.split(" ").map((name) => [name, [least, most]] as const)),
+  FUNCTION_ROWS.map(([name, least, most]) => [name, [least, most]] as const),
 );
 const NAMED: ReadonlySet<string> = new Set(["inf", "math.inf", "math.nan"]);
 const METHODS: ReadonlySet<string> = new Set(["size", "stride", "storage_offset", "item", "__neg__"]);

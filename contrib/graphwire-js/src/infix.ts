@@ -15,6 +15,7 @@ import {
   symbolOf,
   type Expression,
 } from "./expressions.js";
+import { OPERATION_ROWS } from "./operations.js";
 
 const TOKEN = new RegExp(
   String.raw`[ \t\n\r\f\v]*(?:([A-Za-z_][A-Za-z0-9_]*)|((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|('[^'\\]*')` +
@@ -24,22 +25,15 @@ const TOKEN = new RegExp(
 const DECIMAL = /^-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?$/;
 
 /** Each relation as a sign, as a call, and as the head of its tree. */
-const RELATIONS = [
-  ["<=", "Le", "LessThan"],
-  ["<", "Lt", "StrictLessThan"],
-  [">=", "Ge", "GreaterThan"],
-  [">", "Gt", "StrictGreaterThan"],
-  ["==", "Eq", "Equality"],
-  ["!=", "Ne", "Unequality"],
-] as const;
+const RELATIONS = OPERATION_ROWS.filter(([, , , , call]) => call !== "").map(
+  ([head, , , sign, call]) => [sign, call, head] as const,
+);
 const RELATED: ReadonlyMap<string, string> = new Map(RELATIONS.map(([sign, , head]) => [sign, head]));
 const CALLED: ReadonlyMap<string, string> = new Map(RELATIONS.map(([, name, head]) => [name, head]));
 /** The chains from loose to tight, below relations. */
-const CHAINS = [
-  ["|", "Or"],
-  ["^", "Xor"],
-  ["&", "And"],
-] as const;
+const CHAINS = OPERATION_ROWS.filter(([, , , sign, call]) => sign !== "" && call === "").map(
+  ([head, , , sign]) => [sign, head] as const,
+);
 
 type Operation = Extract<Expression, { kind: "operation" }>;
 type NumberLeaf = Extract<Expression, { kind: "integer" | "rational" | "float" }>;
@@ -320,16 +314,14 @@ function divided(factors: readonly Expression[], by: Inverse): Expression[] {
 
 const ATOM = 9;
 /** How tightly text binds that sympy prints as a call, but puts in parentheses like an operator. */
-const BINDINGS: Readonly<Record<string, number>> = {
-  Mod: 4, PythonMod: 4, ModularIndexing: 4, Where: 4, PowByNatural: 6, FloatPow: 8,
-};
-const SIGNS: ReadonlyMap<string, string> = new Map(RELATIONS.slice(0, 4).map(([sign, , head]) => [head, sign]));
+const BINDINGS: ReadonlyMap<string, number> = new Map(OPERATION_ROWS.map(([head, , , , , binding]) => [head, binding]));
+const SIGNS: ReadonlyMap<string, string> = new Map(
+  RELATIONS.filter(([sign]) => sign !== "==" && sign !== "!=").map(([sign, , head]) => [head, sign]),
+);
 const CALLS: ReadonlyMap<string, string> = new Map(RELATIONS.map(([, name, head]) => [head, name]));
-const CONNECTIVES: ReadonlyMap<string, readonly [sign: string, binding: number]> = new Map([
-  ["Or", ["|", 2]],
-  ["Xor", ["^", 3]],
-  ["And", ["&", 4]],
-]);
+const CONNECTIVES: ReadonlyMap<string, readonly [sign: string, binding: number]> = new Map(
+  CHAINS.map(([sign, head], index) => [head, [sign, index + 2]]),
+);
 
 /** Prints infix text as sympy does, if that text parses back to an equal tree; otherwise it prints a call. */
 export function formatInfix(expression: Expression): string {
@@ -390,7 +382,7 @@ function spelledOperation({ head, operands }: Operation): readonly [string, numb
     return [`Piecewise(${pairs.join(", ")})`, ATOM];
   }
   const listed = operands.map((operand) => infix(operand, 0)).join(", ");
-  return [`${CALLS.get(head) ?? head}(${listed})`, BINDINGS[head] ?? ATOM];
+  return [`${CALLS.get(head) ?? head}(${listed})`, BINDINGS.get(head) ?? ATOM];
 }
 
 function sumText(terms: readonly Expression[]): string {

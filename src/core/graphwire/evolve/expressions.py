@@ -20,6 +20,7 @@ from graphwire.evolve.trees import ROOT, Record, Refuse, Where, with_module
 from graphwire.schema import Program, RangeConstraint, Version
 from graphwire.schema.texts.constructor import Expression, call, format_expression, parse_expression
 from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.operations import OPERATIONS
 
 _ASSUMPTIONS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
     "zuf": (),
@@ -38,8 +39,9 @@ _OLD_NAMES = {"TrueDiv": "IntTrueDiv", "Round": "RoundToInt", "Trunc": "TruncToI
 _OLD_NAME = rf"\b({'|'.join(_OLD_NAMES)})\("
 
 _INFIX_OPERATIONS = frozenset(
-    "Add Mul Pow FloorDiv Mod Max Min Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan And Or Not"
-    " Abs Integer Rational Symbol true false".split()
+    {"Integer", "Rational", "Symbol", "true", "false"}.union(
+        row.name for row in OPERATIONS.values() if row.since == "2.1"
+    )
 )
 """The operations that a reader of infix text (torch 2.1 to 2.5) supports in sizes and conditions."""
 

@@ -21,8 +21,9 @@ from sympy.printing.repr import srepr
 from graphwire.bridge.torch_compat.private import shape_function
 from graphwire.bridge.torch_compat.symbolic import FloorDiv, Where, int_oo
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
-from graphwire.schema.texts.constructor import HEADS, Expression, parse_expression
+from graphwire.schema.texts.constructor import Expression, parse_expression
 from graphwire.schema.texts.growth import growth_of
+from graphwire.schema.texts.operations import OPERATIONS
 
 Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
 
@@ -54,7 +55,7 @@ def _encoded(expression: Any) -> str:
     if head is None:
         raise EncodeError(
             f"{kind.__module__}.{kind.__qualname__} is not an operation of the expression grammar",
-            remedy="The operations are listed in graphwire.schema.texts.constructor.HEADS",
+            remedy="The operations are listed in graphwire.schema.texts.operations",
         )
     return f"{head}({', '.join([_encoded(operand) for operand in expression.args])})"
 
@@ -125,7 +126,9 @@ def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
         return leaf(args, symbols)
     operands = [_decoded(operand, symbols) for operand in tree.operands]
     if head not in _BUILDERS:
-        raise DecodeError(f"this torch has no operation {head}", remedy="Install a newer torch")
+        raise DecodeError(
+            f"this torch has no operation {head}", remedy=f"Install torch {OPERATIONS[head].since} or newer"
+        )
     kind = _OPERAND_KIND.get(head, sympy.Expr)
     for operand in operands:
         if not isinstance(operand, kind):
@@ -217,7 +220,7 @@ _CONSTANT_OF: dict[str, Any] = {
 }
 
 _CLASS_OF: dict[str, Any] = {
-    **{head: kind for head in HEADS if (kind := shape_function(head)) is not None},
+    **{head: kind for head in OPERATIONS if (kind := shape_function(head)) is not None},
     "ExprCondPair": ExprCondPair,
 }
 
@@ -243,7 +246,7 @@ _LEAVES: dict[str, Leaf] = {
 _OPERAND_KIND: dict[str, Any] = {
     **{head: Boolean for head in ("And", "Or", "Xor", "Not", "ITE")},
     **{head: Basic for head in ("Equality", "Unequality", "ExprCondPair", "Piecewise", "Where")},
-    **{head: Basic for head in HEADS if head.startswith("BitwiseFn")},
+    **{head: Basic for head in OPERATIONS if head.startswith("BitwiseFn")},
 }
 
 _HEAD_OF: dict[type, str] = {kind: head for head, kind in _CLASS_OF.items() if isinstance(kind, type)} | {

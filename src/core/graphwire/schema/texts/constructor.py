@@ -18,6 +18,7 @@ from keyword import iskeyword
 from typing import Any, NamedTuple, NoReturn
 
 from graphwire.errors import ExpressionError
+from graphwire.schema.texts.operations import OPERATIONS
 
 
 class Expression(NamedTuple):
@@ -48,28 +49,6 @@ MAX_DEPTH = 200
 MAX_DIGITS = 4300
 """Digits of one number. Python's own `int` accepts as many by default."""
 
-_OPAQUE = "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2"
-_UNARY = (
-    "Abs CeilToInt FloorToInt Identity Not RoundToInt ToFloat TruncToFloat TruncToInt ceiling exp floor sign"
-    " acos asin asinh atan cos cosh sin sinh tan tanh"
-)
-_BINARY = (
-    "CeilDiv CleanDiv ExprCondPair FloatPow FloatTrueDiv FloorDiv IntTrueDiv LShift Mod Pow PowByNatural PythonMod"
-    " RShift RoundDecimal Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan"
-    " BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor"
-)
-
-HEADS: dict[str, tuple[int, int | None]] = {
-    **{f"OpaqueUnaryFn_{name}": (1, 1) for name in _OPAQUE.split()},
-    **{name: (1, 1) for name in _UNARY.split()},
-    **{name: (2, 2) for name in _BINARY.split()},
-    **{name: (3, 3) for name in ("ITE", "ModularIndexing", "Where")},
-    **{name: (1, None) for name in ("Add", "And", "Max", "Min", "Mul", "Or", "Piecewise", "Xor")},
-    "IsNonOverlappingAndDenseIndicator": (0, None),
-    "log": (1, 2),
-}
-"""Every operation of the grammar, with the minimum and maximum number of its operands (None: unbounded)."""
-
 CONSTANTS: frozenset[str] = frozenset({"true", "false", "oo", "-oo", "int_oo", "-int_oo", "zoo", "nan"})
 """Every constant of the grammar, as constructor text spells it."""
 
@@ -81,7 +60,7 @@ ASSUMPTIONS: frozenset[str] = frozenset(
 )
 """The assumptions that a symbol may carry, in sympy's terms."""
 
-_OPERATIONS_LISTED = "The operations are listed in graphwire.schema.texts.constructor.HEADS"
+_OPERATIONS_LISTED = "The operations are listed in graphwire.schema.texts.operations"
 _SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
 _DECIMAL = r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 
@@ -159,10 +138,10 @@ def call(head: str, operands: Sequence[Expression]) -> Expression:
     Raises:
         ExpressionError: the grammar lacks the operation, or the number of operands is wrong.
     """
-    arity = HEADS.get(head)
-    if arity is None:
+    row = OPERATIONS.get(head)
+    if row is None:
         refuse(f"{head[:80]!r} is not an operation of the expression grammar", remedy=_OPERATIONS_LISTED)
-    least, most = arity
+    _, least, most, *_ = row
     count = len(operands)
     if count < least or (most is not None and count > most):
         wanted = str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
@@ -276,7 +255,7 @@ def parse_expression(text: str) -> Expression:
             refuse("an operand without a comma before it", text, position)
         elif kind == "open":
             head = found["open"]
-            if head not in HEADS:
+            if head not in OPERATIONS:
                 _refuse_head(head, text, position)
             if len(stack) >= MAX_DEPTH:
                 refuse(f"operations nested deeper than {MAX_DEPTH}", text, position)

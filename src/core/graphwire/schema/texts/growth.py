@@ -15,10 +15,8 @@ from typing import NamedTuple, NoReturn
 from graphwire.errors import ExpressionError
 from graphwire.schema.texts.constructor import Expression, parse_expression
 from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.operations import MAX_BITS, OPERATIONS
 
-MAX_BITS = 1 << 14
-"""Bits of any number that an expression can evaluate to, with 64 bits for a symbol. A number of 4300 digits has as
-many."""
 MAX_TERMS = 1024
 """Terms of a product or power of sums after expansion to one sum. A sum itself may have any number of terms."""
 MAX_SYMBOLIC_EXPONENT = 64
@@ -37,12 +35,20 @@ MAX_DECIMAL_EXPONENT = 400
 """The power of ten of a float; a double reaches 308."""
 
 _FLOAT_BITS = 1100
-_SHIFTS = frozenset({"LShift", "RShift"})
-_EXPONENTIAL = frozenset(
-    f"{prefix}{name}" for prefix in ("", "OpaqueUnaryFn_") for name in ("exp", "sinh", "cosh")
-)
-_RAISING = _EXPONENTIAL | _SHIFTS | {"Pow", "FloatPow", "PowByNatural"}
+
+
+def _growing(*kinds: str) -> frozenset[str]:
+    return frozenset(row.name for row in OPERATIONS.values() if row.growth in kinds)
+
+
+_SHIFTS = _growing("shift")
+_EXPONENTIAL = _growing("exponential")
+_RAISING = _growing("shift", "exponential", "power")
 """Operations whose value can grow exponentially with an operand."""
+_ROUNDED = _growing("integer")
+"""Operations whose value is an integer for any operands."""
+_FLOATS = _growing("float")
+"""Operations whose value is a float, with 53 bits and an exponent."""
 _EULER = Expression("Integer", (3,))
 """The base assumed for an exponential."""
 
@@ -221,14 +227,3 @@ _LEAVES: dict[str, Callable[[Expression], Growth]] = {
     "Float": _of_float,
     "Symbol": lambda _expression: Growth(1, 64, 1, True),
 }
-_ROUNDED = frozenset(
-    "FloorDiv CleanDiv CeilDiv CeilToInt FloorToInt RoundToInt TruncToInt ceiling floor sign ModularIndexing"
-    " Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan And Or Xor Not".split()
-)
-"""Operations whose value is an integer for any operands."""
-_FLOATS = frozenset(
-    "ToFloat TruncToFloat FloatTrueDiv IntTrueDiv RoundDecimal acos asin asinh atan cos log sin tan tanh".split()
-) | frozenset(
-    f"OpaqueUnaryFn_{name}" for name in "sqrt cos sin tan tanh asin acos atan log asinh log2".split()
-)
-"""Operations whose value is a float, with 53 bits and an exponent."""

@@ -13,6 +13,7 @@ import re
 from typing import NoReturn
 
 from graphwire.errors import ExpressionError
+from graphwire.schema.texts.operations import FUNCTIONS
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 200
@@ -24,23 +25,6 @@ METHODS = frozenset({"size", "stride", "storage_offset", "item", "__neg__"})
 
 ATTRIBUTES = frozenset({"_base"})
 """Attributes of a source, besides those whose name starts with a letter."""
-
-FUNCTIONS: dict[str, tuple[int, int | None]] = {
-    **{
-        f"math.{name}": (1, 1)
-        for name in (
-            "acos acosh asin asinh atan atanh ceil cos cosh exp floor isinf isnan log log2 sin sinh sqrt tan tanh trunc"
-        ).split()
-    },
-    **{f"OpaqueUnaryFn_{name}": (1, 1) for name in ("asinh", "exp", "log")},
-    **{name: (1, 1) for name in ("abs", "cast_symbool_to_symint_guardless", "float", "int")},
-    **{f"torch.{name}": (1, 1) for name in ("_sym_sqrt", "sym_float", "sym_int", "sym_not")},
-    **{name: (2, None) for name in ("max", "min", "torch.sym_max", "torch.sym_min")},
-    "IsNonOverlappingAndDenseIndicator": (0, None),
-    "Where": (3, 3),
-    "round": (1, 2),
-}
-"""Every function that a guard may call, with the minimum and maximum number of its arguments (None: unbounded)."""
 
 CONSTANTS = frozenset({"inf", "math.inf", "math.nan"})
 """Every named constant of a guard."""

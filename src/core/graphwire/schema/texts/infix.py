@@ -21,6 +21,7 @@ from graphwire.schema.texts.constructor import (
     refuse,
     symbol,
 )
+from graphwire.schema.texts.operations import OPERATIONS
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -31,18 +32,10 @@ _TOKEN = re.compile(
     )\s*""",
     re.VERBOSE | re.ASCII,
 )
-_RELATIONS = (
-    ("<=", "Le", "LessThan"),
-    ("<", "Lt", "StrictLessThan"),
-    (">=", "Ge", "GreaterThan"),
-    (">", "Gt", "StrictGreaterThan"),
-    ("==", "Eq", "Equality"),
-    ("!=", "Ne", "Unequality"),
-)
-"""Each relation as a sign, as a call, and as the head of its tree."""
-_RELATED = {sign: head for sign, _, head in _RELATIONS}
-_NAMES = {name: head for _, name, head in _RELATIONS}
-_CONNECTIVES = {"|": "Or", "^": "Xor", "&": "And"}
+_ROWS = OPERATIONS.values()
+_RELATED = {row.sign: row.name for row in _ROWS if row.call}
+_NAMES = {row.call: row.name for row in _ROWS if row.call}
+_CONNECTIVES = {row.sign: row.name for row in _ROWS if row.sign and not row.call}
 _SIGNS = {1: "<= < >= > == !=", 2: "|", 3: "^", 4: "&", 5: "+ -", 6: "* / //", 8: "**"}
 """The operators by how tightly they bind, as in Python. The sign of a number (7) lies between product and power."""
 _POWER = {sign: power for power, signs in _SIGNS.items() for sign in signs.split()}
@@ -273,10 +266,7 @@ def parse_infix(text: str) -> Expression:
     return tree
 
 
-_BINDING = {"Mod": 4, "PythonMod": 4, "ModularIndexing": 4, "Where": 4, "PowByNatural": 6, "FloatPow": 8}
-"""Calls that sympy's `str` parenthesizes like operators of low precedence."""
-
-_OPERATORS = {head: sign for sign, _, head in _RELATIONS if sign not in ("==", "!=")}
+_OPERATORS = {head: sign for sign, head in _RELATED.items() if sign not in ("==", "!=")}
 _CALLED = {head: name for name, head in _NAMES.items()} | {"true": "True", "false": "False"}
 _ATOM = 9
 
@@ -342,7 +332,7 @@ def _spelled(expression: Expression) -> tuple[str, int]:
         pairs = [f"({', '.join([_infix(part, 0) for part in pair.operands])})" for pair in operands]
         return f"Piecewise({', '.join(pairs)})", _ATOM
     listed = ", ".join([_infix(operand, 0) for operand in operands])
-    return f"{_CALLED.get(head, head)}({listed})", _BINDING.get(head, _ATOM)
+    return f"{_CALLED.get(head, head)}({listed})", OPERATIONS[head].binding
 
 
 def _sum(terms: Sequence[Expression]) -> str:
