@@ -32,6 +32,7 @@ def assert_same_module(
     if hasattr(theirs, "_guards_fn") or not check_guards:
         assert str(ours.graph) == str(theirs.graph)
         assert ours.code == theirs.code
+        assert_same_values(_descriptions(ours), _descriptions(theirs))
     assert_same_values(outcome(ours, args, kwargs or {}), outcome(theirs, args, kwargs or {}))
     return ours
 
@@ -48,6 +49,17 @@ def _attributes(module: torch.nn.Module) -> dict[str, Any]:
                     found[f"{path}.{name}"] = [kind, same, value.requires_grad, value.detach()]
         found[f"{path} non-persistent"] = sorted(owner._non_persistent_buffers_set)
     return found
+
+
+def _descriptions(module: torch.fx.GraphModule) -> list[Any]:
+    """What the nodes of a module and of its subgraphs say of their values."""
+    graphs = [each.graph for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
+    return [
+        [node.name, "val" in node.meta, node.meta.get("val"), "unbacked_bindings" in node.meta]
+        for graph in graphs
+        for node in graph.nodes
+        if node.op != "call_module"
+    ]
 
 
 def outcome(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -386,3 +386,49 @@ def test_attributes_of_modules_are_not_replaced(data: bytes) -> None:
     payloads.weights["forward.weight"] = payloads.weights.pop("linear.weight")
     with pytest.raises(DecodeError, match=r"'forward\.weight' cannot be the path of a parameter"):
         graphwire.from_schema(hostile, payloads)
+
+
+# --------------------------------------------------------------------------------------------- descriptions of values
+
+
+_LOOKS: dict[str, Callable[[Any], Any]] = {
+    "item": lambda meta: meta["val"],
+    "get": lambda meta: meta.get("val"),
+    "in": lambda meta: "val" in meta and meta["val"],
+    "pop": lambda meta: meta.pop("val"),
+    "setdefault": lambda meta: meta.setdefault("val", 3),
+    "iteration": lambda meta: dict(iter(list(meta.items())))["val"],
+    "dict": lambda meta: dict(meta)["val"],
+    "unpacking": lambda meta: {**meta}["val"],
+    "update": lambda meta: _updated(meta)["val"],
+    "or": lambda meta: ({} | meta)["val"],
+    "copy": lambda meta: meta.copy()["val"],
+    "copy.copy": lambda meta: copy.copy(meta)["val"],
+    "length": lambda meta: len(meta) and meta["val"],
+}
+
+
+def _updated(meta: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    made.update(meta)
+    return made
+
+
+@pytest.mark.parametrize("look", _LOOKS)
+def test_a_value_is_described_at_the_first_look(data: bytes, look: str) -> None:
+    module = graphwire.load_module(data)
+    node = next(iter(module.graph.find_nodes(op="call_function", target=torch.ops.aten.linear.default)))
+    found = _LOOKS[look](node.meta)
+    assert isinstance(found, Tensor)
+    assert isinstance(found.shape[0], torch.SymInt)
+    assert found.shape[1] == 4
+
+
+def test_who_sets_or_deletes_a_description_has_the_last_word(data: bytes) -> None:
+    first, second, *_ = graphwire.load_module(data).graph.find_nodes(op="placeholder")
+    first.meta["val"] = 3
+    del second.meta["val"]
+    assert first.meta["val"] == 3
+    assert "val" not in second.meta
+    with pytest.raises(KeyError, match="nothing"):
+        first.meta["nothing"]

@@ -221,7 +221,7 @@ def load_module(
 
     The module computes what `load(file).module()` computes, and has the same parameters, buffers and constants. It is made
     without an `ExportedProgram`, in a small part of the time: without fake tensors, and without the import of sympy and torch's
-    compiler. Its nodes have no `val` in their metadata, and no provenance.
+    compiler. Its nodes have no provenance in their metadata, and `val`, which describes a value, is made at the first look.
 
     A call checks its arguments first: their structure, the shapes, the literals, and the guards of the program.
 

@@ -321,6 +321,7 @@ def decode_program(
     origin: OpaqueOrigin | None = None,
     dropped: list[Omission] | None = None,
     propagates: frozenset[str] = frozenset(),
+    values: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> ExportedProgram:
     """Build a program from a validated record and its payloads.
 
@@ -331,6 +332,7 @@ def decode_program(
         origin: the origin of unavailable operators, which then become opaque; None makes them an error.
         dropped: receives what is omitted without changing what the program computes; if None, warnings are issued.
         propagates: the operators whose results may be computed on metadata.
+        values: what `decode_values` returned, if it was called before.
 
     Raises:
         DecodeError: this installation lacks something that the program needs.
@@ -351,7 +353,8 @@ def decode_program(
 
         reserve_unbacked(context.shape_env, [*context.ranges, *inline])
     table = StorageTable(payloads.records, context.place_device, graph_only)
-    state, constants = decode_values(context, record, payloads, table)
+    state, constants = values or decode_values(context, record, payloads, table)
+    context.constants = constants
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
     graph, root = decode_graph(context, module_record.graph, literal_names=names, paths=(*state, *constants))

@@ -16,8 +16,10 @@ def remove_effect_tokens(
     root: torch.nn.Module,
     objects: Mapping[torch.fx.Node, Any],
     inputs: Collection[torch.fx.Node],
-) -> None:
+) -> dict[torch.fx.Node, torch.fx.Node]:
     """Remove the tokens of a graph and of its subgraphs, and the nodes that nothing uses, as torch does.
+
+    Returns the nodes that call without a token, by those that called with one.
 
     Args:
         root: the module whose attributes the graph reads.
@@ -26,12 +28,13 @@ def remove_effect_tokens(
     """
     nested = {each: each.graph for each in root.modules() if isinstance(each, torch.fx.GraphModule)}
     effectful = {each for each, inner in nested.items() if any(is_effect(n.target) for n in inner.nodes)}
+    replaced: dict[torch.fx.Node, torch.fx.Node] = {}
     for owner, each in ((root, graph), *nested.items()):
         taken: set[torch.fx.Node] = set()
         outputs: set[torch.fx.Node] = set()
         for node in list(each.nodes):
             if is_effect(node.target):
-                _call_directly(each, node, taken, outputs, objects)
+                replaced[node] = _call_directly(each, node, taken, outputs, objects)
             elif node.target is torch.ops.higher_order.invoke_subgraph:
                 called: Any = node.args[0]
                 if getattr(owner, called.target) in effectful:
@@ -44,6 +47,7 @@ def remove_effect_tokens(
         for token in taken:
             if not token.users:
                 each.erase_node(token)
+    return replaced
 
 
 def _call_directly(
@@ -52,8 +56,8 @@ def _call_directly(
     inputs: set[torch.fx.Node],
     outputs: set[torch.fx.Node],
     objects: Mapping[torch.fx.Node, Any],
-) -> None:
-    """Replace a call with a token by a call without one."""
+) -> torch.fx.Node:
+    """Replace a call with a token by a call without one, and return that."""
     token, function, *args = node.args
     _note_tokens(node, token, inputs, outputs)
     with graph.inserting_before(node):
@@ -67,6 +71,7 @@ def _call_directly(
             reader.replace_all_uses_with(made)
         else:
             reader.args = (made, index - 1)
+    return made
 
 
 def _pass_no_token(node: torch.fx.Node, inputs: set[torch.fx.Node], outputs: set[torch.fx.Node]) -> None:

@@ -7,6 +7,7 @@ fake tensors nor symbols and imports neither sympy nor torch's compiler.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
@@ -23,6 +24,7 @@ from graphwire.bridge.graph.graph import decode_graph
 from graphwire.bridge.graph.metadata import decode_declared
 from graphwire.bridge.graph.operators import check_operators
 from graphwire.bridge.graph.treespec import decode_treespec
+from graphwire.bridge.module.descriptions import describe_at_first_look, nodes_of
 from graphwire.bridge.module.effect_tokens import remove_effect_tokens
 from graphwire.bridge.module.input_checks import check_structure, input_checks
 from graphwire.bridge.module.ordinary import is_ordinary
@@ -77,17 +79,20 @@ def decode_module(
     table = StorageTable(payloads.records, context.place_device, graph_only)
     state, constants = decode_values(context, record, payloads, table)
     targets = [each.target for each in context.operators.values()]
+    load = functools.partial(
+        decode_program,
+        record,
+        payloads,
+        registry,
+        device=device,
+        graph_only=graph_only,
+        origin=origin,
+        dropped=[],
+        propagates=propagates,
+        values=(state, constants),
+    )
     if not is_ordinary(record, targets, state, constants):
-        decode_program(
-            record,
-            payloads,
-            registry,
-            device=device,
-            graph_only=graph_only,
-            origin=origin,
-            dropped=[],
-            propagates=propagates,
-        )
+        load()
     if given is not None:
         bind_weights(SimpleNamespace(state_dict=state, constants=constants), given)
     held = [(spec, each) for spec in signature.input_specs if (each := schema.held_by(spec)) is not None]
@@ -102,13 +107,15 @@ def decode_module(
     )
     check_entry(record, DecodeError)
     check_attributes(record, graph, DecodeError)
-    nodes = {node.name: node for node in graph.nodes}
+    named = nodes_of(graph, root)
+    nodes = named[""]
     lifted = {nodes[each.value]: spec for spec, each in held}
     rename_builtins(graph)
     outputs = signature.output_specs
     if record.verifiers[0] != _TRAINING:
         objects = {nodes[each.value]: constants.get(each.name) for spec, each in held if spec.custom_obj}
-        remove_effect_tokens(graph, root, objects, lifted)
+        replaced = remove_effect_tokens(graph, root, objects, lifted)
+        named = {path: {name: replaced.get(e, e) for name, e in each.items()} for path, each in named.items()}
         outputs = [spec for spec in outputs if spec.token is None]
     module = ProgramModule()
     name_by_attributes(graph, lifted)
@@ -120,6 +127,7 @@ def decode_module(
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
+    describe_at_first_look(named, load)
     tell_omitted(context, dropped)
     if unchecked:
         leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), dropped)
