@@ -344,11 +344,14 @@ class Layout:
             locate(error, f"record {member!r}")
             raise
 
+    @cached_property
+    def _is_big_endian(self) -> bool:
+        return "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
+
     def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
         data = self.reader.read(member)
         config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
         state = StateDict()
-        swapped = "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
         metas: dict[bytes, TensorMeta | None] = {}
         for name, meta in config.items():
             if meta.use_pickle:
@@ -365,7 +368,7 @@ class Layout:
                 if not record.nbytes and meta.tensor_meta.device.type == "meta" and extent(meta.tensor_meta):
                     meta.placement, meta.path_name = "meta", ""  # as torch writes it
                     continue
-                if swapped and (width := number_width(meta.tensor_meta.dtype_text)) > 1:
+                if self._is_big_endian and (width := number_width(meta.tensor_meta.dtype_text)) > 1:
                     record = SwappedRecord(record, width)
             state.records[full_name] = record
         return state

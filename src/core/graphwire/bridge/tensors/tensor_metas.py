@@ -272,18 +272,18 @@ def decode_tensor_meta(
     found = context.described.get(id(record))
     if found is None:
         found = context.described[id(record)] = _described(context, record)
-    sizes, strides, offset, dtype = found.sizes, found.strides, found.offset, found.dtype
-    if found.layout is not torch.strided:
-        meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, found.layout)
-    elif found.known and offset == 0:
+    _, dtype, layout, device, sizes, strides, offset, known = found
+    if known and offset == 0 and layout is torch.strided:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
-    elif found.known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
+    elif layout is not torch.strided:
+        meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, layout)
+    elif known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
         meta = torch.empty(0, dtype=dtype, device=_META).as_strided(sizes, strides, offset)
     else:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
         if type(offset) is not int or offset != 0:
             meta = meta.as_strided(sizes, strides, offset)
-    return context.fakes.make(meta, found.device, record.requires_grad)
+    return context.fakes.make(meta, device, record.requires_grad)
 
 
 def _described(context: DecodeContext, record: schema.TensorMeta) -> DescribedTensor:

@@ -59,6 +59,9 @@ def allow_tracing(mode: FakeTensorMode) -> None:
     mode._allow_unsafe_data_ptr_access = False
 
 
+_make_subclass, _hide_address = torch.Tensor._make_subclass, torch._C._set_throw_on_mutable_data_ptr
+
+
 class FakeTensors:
     """Makes the fake tensors of a mode.
 
@@ -76,11 +79,11 @@ class FakeTensors:
         if attributes is None:
             first = FakeTensor(self.mode, torch.empty(0, device="meta"), device)
             attributes = self._attributes[device] = vars(first)
-        fake: FakeTensor = torch.Tensor._make_subclass(
+        fake: FakeTensor = _make_subclass(
             FakeTensor, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
         )
-        torch._C._set_throw_on_mutable_data_ptr(fake)
-        vars(fake).update(attributes)
+        _hide_address(fake)
+        fake.__dict__.update(attributes)
         return fake
 
 

@@ -249,9 +249,8 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     if names_at > len(directory):
         raise _damaged("the archive's directory is cut short")
     fields = CENTRAL_ENTRY.unpack_from(directory, position)
-    magic, _, _, flags, method, _, _, crc, stored_bytes, size, *lengths = fields[:13]
-    name_bytes, extra_bytes, comment_bytes = lengths
-    disk, _, _, offset = fields[13:]
+    magic, _, _, flags, method, _, _, crc, stored_bytes, size, name_bytes, extra_bytes = fields[:12]
+    comment_bytes, disk, _, _, offset = fields[12:]
     following = names_at + name_bytes + extra_bytes + comment_bytes
     if magic != CENTRAL_MAGIC or following > len(directory):
         raise _damaged("the archive's directory is damaged")

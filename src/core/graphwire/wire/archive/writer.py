@@ -150,8 +150,11 @@ class ArchiveWriter:
             full_name, FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         self._put(_local_header(record))
-        for start in range(0, len(packed), self._chunk_bytes):
-            self._put(packed[start : start + self._chunk_bytes])
+        if 0 < len(packed) <= self._chunk_bytes:
+            self._put(packed)
+        else:
+            for start in range(0, len(packed), self._chunk_bytes):
+                self._put(packed[start : start + self._chunk_bytes])
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
         self._written.append(record)
