@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch.utils import _pytree as pytree
 
 import graphwire
+from graphwire.cli import main
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -17,7 +22,10 @@ from graphwire.errors import (
     PluginError,
     UnknownOperatorError,
 )
-from graphwire.hooks import Registry
+from graphwire.hooks import PluginInfo, Registry, StoreIndex
+from graphwire.registry import discover_plugins, load_plugin
+from graphwire.registry.provisions import HOOKS, Hook
+from graphwire_plugins.json_format import JsonFormat
 
 
 def fails(*_: Any) -> Any:
@@ -141,6 +149,182 @@ def test_the_error_says_whose_it_is(
 ) -> None:
     with pytest.raises(kind, match=match):
         act(program, registry(hook, members))
+
+
+# ---------------------------------------------------------------------- every method of every hook, in everything done
+
+
+@dataclasses.dataclass
+class Box:
+    x: Any
+
+
+pytree.register_pytree_node(
+    Box,
+    lambda box: ([box.x], None),
+    lambda xs, _: Box(*xs),
+    serialized_type_name="tests.hooks.Box",
+    flatten_with_keys_fn=lambda box: ([(pytree.GetAttrKey("x"), box.x)], None),
+)
+
+WORKING: dict[str, dict[str, Any]] = {
+    "wire_format": FORMAT
+    | {
+        "encode": JsonFormat().encode,
+        "decode": JsonFormat().decode,
+        "decode_bounded": lambda buffer, most: JsonFormat().decode(buffer),
+        "encode_records": JsonFormat().encode_records,
+        "decode_program": lambda buffer: None,
+        "most_values": len,
+    },
+    "op_handler": HANDLER
+    | {
+        "name_of": lambda target: NAME if target is torch.ops.gw_failing.relu.default else None,
+        "resolve": lambda name: torch.ops.gw_failing.relu.default if name == NAME else None,
+        "encode_node": lambda target, args, kwargs, encode: None,
+        "decode_node": lambda target, inputs, decode: None,
+    },
+    "treespec_serializer": {
+        "name": "tests.FailingBox",
+        "version": 1,
+        "container": lambda: Box,
+        "dump_context": lambda context: (1, None),
+        "load_context": lambda tree, version: None,
+        "fit_context": lambda context, children: None,
+        "arity": lambda container, context: 1,
+    },
+    "constant_codec": CODEC
+    | {
+        "encode": lambda value: ({}, [value.to_dense()]),
+        "decode": lambda tree, tensors: tensors[0].to_sparse(),
+    },
+    "weight_store": {
+        "name": "failing",
+        "takes_storages": False,
+        "find": lambda folder, location: location if location.endswith(".failing") else None,
+        "open": lambda folder, location: StoreIndex({}, {}),
+        "keeps": lambda dtype: True,
+        "write": lambda folder, location, tensors: (location, {name: name for name in tensors}),
+    },
+    "command": {"name": "failing", "help": "fails", "add": lambda parser: parser.set_defaults(run=print)},
+}
+NAME = "torch.ops.gw_failing.relu.default"
+METHODS = [
+    (hook, name)
+    for hook in HOOKS
+    if hook.kind in WORKING
+    for protocol in (hook.protocol, *hook.optional)
+    for name, member in vars(protocol).items()
+    if isinstance(member, types.FunctionType) and not name.startswith("_")
+]
+
+
+def installed(hook: Hook, members: dict[str, Any]) -> Registry:
+    plugin = type("Plugin", (), {hook.name: graphwire.hookimpl(lambda self: [made(**members)])})
+    getattr(plugin, hook.name).__name__ = hook.name
+    info = PluginInfo("failing", "gw-failing", "1.5")
+    return Registry([*discover_plugins(), load_plugin(info, plugin)])
+
+
+class Needing(torch.nn.Module):
+    """A program that needs the plugin of each kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, box: Box) -> Any:
+        return Box(relu(box.x) * self.weight)
+
+
+def everything(program: Any, registry: Registry, folder: Path, format: str, store: str) -> dict[str, Any]:
+    """What is done, by name: functions that are called in this order."""
+    file, other = folder / "a.pt2", folder / "b.pt2"
+    apart = folder / f"weights.{store}"
+    common: Any = {"registry": registry}
+    return {
+        "save": lambda: graphwire.save(program, file, format=format, **common),
+        "load": lambda: graphwire.load(file, **common),
+        "inspect": lambda: graphwire.inspect(file, **common),
+        "verify": lambda: graphwire.verify(file, **common),
+        "convert": lambda: graphwire.convert(file, other, format="msgpack", **common),
+        "upgrade": lambda: graphwire.upgrade(file, other, **common),
+        "hash": lambda: graphwire.content_hash(file, **common),
+        "diff": lambda: graphwire.diff(file, file, **common),
+        "save weights": lambda: graphwire.save(program, other, weights=str(apart), **common),
+        "load weights": lambda: graphwire.load(other, **common),
+        "other weights": lambda: graphwire.load(file, weights=str(apart), **common),
+    }
+
+
+@pytest.fixture(scope="module")
+def needing() -> Any:
+    program = torch.export.export(Needing(), (Box(torch.ones(2)),))
+    program.constants["sparse"] = torch.ones(2, 2).to_sparse()
+    return program
+
+
+@pytest.fixture(scope="module")
+def plain() -> Any:
+    return torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+
+
+@pytest.mark.filterwarnings("ignore:the treespec serializer 'tests.FailingBox' of plugin")
+@pytest.mark.parametrize(("hook", "method"), METHODS, ids=[f"{hook.kind} {name}" for hook, name in METHODS])
+def test_what_a_provider_raises_names_its_plugin_and_disturbs_nobody_else(
+    hook: Hook, method: str, needing: Any, plain: Any, tmp_path: Path
+) -> None:
+    bad, good = (
+        installed(hook, WORKING[hook.kind] | more)
+        for more in ({method: fails}, {method: WORKING[hook.kind][method]})
+    )
+    (info,) = (each for each in bad.plugins if each.distribution == "gw-failing")
+    assert info.status == "active", info.reason
+    for act in everything(plain, bad, tmp_path, "json", "safetensors").values():
+        act()
+    format = "failing" if hook.kind == "wire_format" else "json"
+    store = "failing" if hook.kind == "weight_store" else "safetensors"
+    known = everything(needing, good, tmp_path, format, "safetensors")
+    for name, act in everything(needing, bad, tmp_path, format, store).items():
+        told = failure_of(act)
+        if "of the plugin" in told:
+            assert "gw-failing==1.5" in told, (name, told)
+            assert "GRAPHWIRE_DISABLE_PLUGINS" in told, (name, told)
+        if told and name == "save":
+            known["save"]()  # what follows needs a file
+
+
+def failure_of(act: Callable[[], object]) -> str:
+    try:
+        act()
+    except (GraphwireError, FileNotFoundError) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "add",
+    [fails, lambda parser: parser.set_defaults(run=fails), lambda parser: None],
+    ids=["add", "run", "no run"],
+)
+def test_a_command_that_fails_ends_with_one_message(
+    add: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = installed(HOOKS[-1], WORKING["command"] | {"add": add})
+    monkeypatch.setattr("graphwire.registry.default_registry", lambda: registry)
+    assert main(["failing"]) != 0
+    told = capsys.readouterr().err
+    assert "the command 'failing' of plugin `failing` of gw-failing==1.5" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("find", [fails, lambda folder, location: location])
+def test_no_store_takes_the_files_of_a_built_in_one(find: Any, plain: Any, tmp_path: Path) -> None:
+    hook = next(each for each in HOOKS if each.kind == "weight_store")
+    registry = installed(hook, WORKING["weight_store"] | {"find": find})
+    graphwire.save(plain, tmp_path / "a.pt2", weights=str(tmp_path / "x.safetensors"), registry=registry)
+    loaded = graphwire.load(tmp_path / "a.pt2", weights=str(tmp_path / "x.safetensors"), registry=registry)
+    assert torch.equal(loaded.state_dict["weight"], plain.state_dict["weight"])
 
 
 @pytest.mark.parametrize(

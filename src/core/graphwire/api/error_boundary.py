@@ -246,12 +246,14 @@ def _as_graphwire_error(
 def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
     """Add a remedy that names the plugin to a `GraphwireError` that wraps an exception of a plugin."""
     cause = error.__cause__
-    if cause is None or isinstance(cause, GraphwireError) or error.file:
+    while isinstance(cause, GraphwireError):
+        cause = cause.__cause__
+    if cause is None or error.file:
         return
     plugin = _plugin_in(list(_frames(cause.__traceback__)), registry)
-    if plugin:
+    if plugin and _VARIABLE not in error.remedy:
         named = "" if plugin in error.problem else f"The {plugin} fails. "
-        error.remedy = error.remedy or f"{named}{_REPAIR}"
+        error.remedy = f"{error.remedy}{'. ' if error.remedy else ''}{named}{_REPAIR}"
 
 
 def _new_error(
@@ -292,7 +294,8 @@ _TRUSTED = frozenset(
 _REPAIR_OBJECT = "Repair it, or remove the object that has it from the program"
 _STORE = "Look at the server, the network and storage_options="
 _DEPTH = "Nest less deeply, or raise the limit (sys.setrecursionlimit) if you trust the data"
-_REPAIR = "Repair, update or disable it: GRAPHWIRE_DISABLE_PLUGINS lists plugins to disable"
+_VARIABLE = "GRAPHWIRE_DISABLE_PLUGINS"
+_REPAIR = f"Repair, update or disable it: {_VARIABLE} lists plugins to disable"
 
 
 def _frames(trace: TracebackType | None) -> Iterator[tuple[str, str]]:

@@ -228,6 +228,9 @@ def _main(words: list[str]) -> int:
             parser.error(f"unrecognized arguments: {' '.join(more)}")
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
+    except Exception as error:  # noqa: BLE001 - of a plugin that adds its command
+        Output().failure(error)
+        return FAILED
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
     try:
         with warnings.catch_warnings():
@@ -345,14 +348,32 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
 def _commands_of_plugins() -> dict[str, _Command]:
     """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
     _load_plugins()
-    from graphwire.registry import default_registry
+    from graphwire.errors import PluginError
+    from graphwire.registry import calling, default_registry
 
-    def adding(command: Any) -> Callable[[], Callable[[argparse.ArgumentParser], None]]:
-        return lambda: command.add
+    registry = default_registry()
+
+    def adding(name: str) -> Callable[[], Callable[[argparse.ArgumentParser], None]]:
+        owner, what = registry.owner_of("command", name), f"the command {name!r}"
+
+        def add(parser: argparse.ArgumentParser) -> None:
+            with calling(owner, f"`add` of {what}", PluginError):
+                registry.commands[name].add(parser)
+                run = parser.get_default("run")
+                if not callable(run):
+                    raise PluginError(f"`add` of {what} of {owner} sets no default `run`")
+
+            def named(arguments: argparse.Namespace, output: Output) -> Any:
+                with calling(owner, what, PluginError, OSError):
+                    return run(arguments, output)
+
+            parser.set_defaults(run=named)
+
+        return lambda: add
 
     return {
-        name: _Command(each.help.replace("%", "%%"), adding(each))
-        for name, each in sorted(default_registry().commands.items())
+        name: _Command(each.help.replace("%", "%%"), adding(name))
+        for name, each in sorted(registry.commands.items())
     }
 
 

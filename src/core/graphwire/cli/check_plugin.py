@@ -68,7 +68,7 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
     if plugin.status in ("blocked", "broken"):
         raise PluginError(f"the {plugin} is {plugin.status}: {plugin.reason}")
     for refused in plugin.refused:
-        output.line(f"refused: {refused}", "bad", problem=True)
+        output.line(f"refused: {refused.reason}", "bad", problem=True)
     tested, rest = [], []
     for kind, names in plugin.names.items():
         suite = _SUITES.get(kind)
@@ -118,7 +118,10 @@ def _location(store: WeightStore, given: str | None) -> str:
         return given
     named = f"model.{store.name}"
     with tempfile.TemporaryDirectory() as folder:
-        return named if store.find(Folder(folder), named) == named else ""
+        try:
+            return named if store.find(Folder(folder), named) == named else ""
+        except Exception:  # noqa: BLE001 a plugin's code: the suite says what is wrong with it
+            return named
 
 
 def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """How are plugins found, checked and looked up? Hook specifications, provider interfaces, discovery and the registry."""
 
 from graphwire.registry.conflicts import (
+    calling,
     is_older,
     remedy_for_name,
     remedy_for_plugin,
@@ -8,7 +9,14 @@ from graphwire.registry.conflicts import (
     remedy_for_unavailable_name,
     unavailable_error,
 )
-from graphwire.registry.discovery import PluginInfo, discover_plugins, load_plugin, normal_name
+from graphwire.registry.discovery import (
+    REMEDY_OF_BROKEN,
+    REMEDY_OF_CONFLICT,
+    PluginInfo,
+    discover_plugins,
+    load_plugin,
+    normal_name,
+)
 from graphwire.registry.hookspecs import PROJECT, hookimpl
 from graphwire.registry.interfaces import (
     OWN_COMMANDS,
@@ -48,6 +56,8 @@ from graphwire.registry.weight_stores import (
 __all__ = [
     "OWN_COMMANDS",
     "PROJECT",
+    "REMEDY_OF_BROKEN",
+    "REMEDY_OF_CONFLICT",
     "BoundedFormat",
     "Chunk",
     "Command",
@@ -78,6 +88,7 @@ __all__ = [
     "UnusedFile",
     "WeightStore",
     "WireFormat",
+    "calling",
     "default_registry",
     "discover_plugins",
     "hookimpl",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from graphwire.registry.discovery import (
     is_in_box,
     normal_name,
 )
-from graphwire.registry.provisions import Provision
+from graphwire.registry.provisions import Provision, error_text
 from graphwire.schema import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
@@ -303,6 +304,26 @@ def is_older(version: str, than: str) -> bool | None:
     if first == second:  # a pre-release precedes the release; a local build does not
         return re.match(r"[.-]?(a|b|rc|dev)", version[one.end() :]) is not None and version != than
     return first < second
+
+
+@contextmanager
+def calling(
+    owner: PluginInfo | None, what: str, kind: type[GraphwireError], *passing: type[Exception]
+) -> Iterator[None]:
+    """Name the plugin, and what to do, in what the block raises, which calls a provider of the plugin.
+
+    Args:
+        owner: the plugin. What a built-in one raises passes unchanged.
+        what: what is called, such as ``"`find` of the weight store 'zarr'"``.
+        kind: the class that foreign exceptions become.
+        passing: exceptions that pass unchanged, besides each `GraphwireError`.
+    """
+    try:
+        yield
+    except Exception as error:
+        if owner is None or is_in_box(owner) or isinstance(error, (GraphwireError, *passing)):
+            raise
+        raise kind(f"{what} of {owner} fails: {error_text(error)}", remedy=REMEDY_OF_BROKEN) from error
 
 
 def remedy_for_unavailable_name(fault: UnavailableName) -> str:

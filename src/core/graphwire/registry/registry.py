@@ -480,6 +480,11 @@ class Registry:
         owner = self._handler_owners.get(id(handler))
         return owner is not None and is_in_box(owner)
 
+    def is_built_in(self, kind: str, name: str) -> bool:
+        """Whether the plugin that provides a name, as in `owner_of`, ships with graphwire."""
+        owner = self.owner_of(kind, name)
+        return owner is not None and is_in_box(owner)
+
     def fault_of(self, kind: str, name: str) -> UnavailableName | None:
         """Return why no plugin owns a name that a plugin claims; None if one does, or if no plugin claims it.
 

@@ -25,7 +25,7 @@ from graphwire.errors import (
     shown,
 )
 from graphwire.evolve.plain_values import graphs_in, walk_nodes
-from graphwire.registry import OpHandler, Registry, remedy_for_name, unavailable_error
+from graphwire.registry import REMEDY_OF_BROKEN, OpHandler, Registry, remedy_for_name, unavailable_error
 from graphwire.schema import Argument, ArgumentKind, Graph, NamedArgument, Node, install_advice
 
 # ------------------------------------------------- placeholders for operators that are unavailable on this installation
@@ -258,7 +258,8 @@ def _call_handler(
         owner = context.registry.owner_of_handler(handler)
         raise kind(
             f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {shown(argument)}: "
-            f"{exception_text(error)}"
+            f"{exception_text(error)}",
+            remedy="" if context.registry.is_in_box(handler) else REMEDY_OF_BROKEN,
         ) from error
 
 

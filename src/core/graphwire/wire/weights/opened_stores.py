@@ -8,6 +8,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,12 +21,17 @@ from graphwire.errors import (
     exception_text,
 )
 from graphwire.registry import (
+    REMEDY_OF_CONFLICT,
     Chunk,
+    NewTensor,
+    PluginInfo,
     Registry,
     StoredBytes,
     StoredTensor,
+    StoreFolder,
     StoreIndex,
     WeightStore,
+    calling,
     remedy_for_name,
 )
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
@@ -87,13 +93,61 @@ def find_store(
     else:
         above, name = os.path.split(text)
         folder = Folder(above or ".", links=links)
-    stores = [store_named(registry, kind)] if kind is not None else list(registry.weight_stores.values())
-    found = [(each.name, where) for each in stores if (where := each.find(folder, name)) is not None]
+    found, failures = [], []
+    for each in registry.weight_stores if kind is None else (kind,):
+        try:
+            where = store_named(registry, each).find(folder, name)
+        except ArchiveError as error:
+            if kind is not None:
+                raise
+            failures.append(error)
+        else:
+            if where is not None:
+                found.append((each, where))
+    # Built-in stores keep their files, whatever a plugin claims.
+    found = [row for row in found if registry.is_built_in("weight_store", row[0])] or found
+    if failures and not found:
+        raise failures[0]
     if len(found) != 1:
         kinds = ", ".join(sorted(registry.weight_stores)) or "none"
         what = "no store of weights recognizes" if not found else "several stores of weights recognize"
-        raise ArchiveError(f"{what} {text!r:.200}", remedy=f"Stores: {kinds}. Name a file of one of them")
+        owners = ", ".join(f"{name} of {registry.owner_of('weight_store', name)}" for name, _ in found)
+        raise ArchiveError(
+            f"{what} {text!r:.200}{': ' if owners else ''}{owners}",
+            remedy=REMEDY_OF_CONFLICT if found else f"Stores: {kinds}. Name a file of one of them",
+        )
     return StorePlace(found[0][0], folder, found[0][1])
+
+
+class _CalledStore:
+    """A weight store whose plugin is named in what it raises."""
+
+    def __init__(self, store: WeightStore, kind: str, owner: PluginInfo | None) -> None:
+        self._store = store
+        self._owner = owner
+        self.name = kind
+        self.takes_storages = store.takes_storages
+
+    def _calling(self, method: str) -> AbstractContextManager[None]:
+        return calling(self._owner, f"`{method}` of the weight store {self.name!r}", ArchiveError)
+
+    def find(self, folder: StoreFolder, location: str) -> str | None:
+        with self._calling("find"):
+            return self._store.find(folder, location)
+
+    def open(self, folder: StoreFolder, location: str) -> StoreIndex:
+        with self._calling("open"):
+            return self._store.open(folder, location)
+
+    def keeps(self, dtype: str) -> bool:
+        with self._calling("keeps"):
+            return self._store.keeps(dtype)
+
+    def write(
+        self, folder: StoreFolder, location: str, tensors: Mapping[str, NewTensor]
+    ) -> tuple[str, Mapping[str, str]]:
+        with self._calling("write"):
+            return self._store.write(folder, location, tensors)
 
 
 def store_named(registry: Registry, kind: str) -> WeightStore:
@@ -108,7 +162,7 @@ def store_named(registry: Registry, kind: str) -> WeightStore:
             f"no plugin provides the weight store {kind!r:.80}",
             remedy=remedy_for_name(registry, "weight_store", kind, "Install the plugin that provides it"),
         )
-    return store
+    return _CalledStore(store, kind, registry.owner_of("weight_store", kind))
 
 
 class _Ranges:
