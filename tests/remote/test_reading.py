@@ -340,7 +340,9 @@ def test_weights_in_a_cache_are_not_read_again(
         read, server.nbytes = server.nbytes, 0
         assert torch.equal(_result(graphwire.load(url, cache=kept)), expected)
         assert server.nbytes < 1 << 19 < read
-        assert all(str(kept) in deed for deed in audit.deeds)  # A load writes nothing else.
+        assert all(
+            "'.graphwire-" in deed for deed in audit.deeds
+        )  # A load writes nothing else: parts below the cache.
         audit.deeds.clear()
         for each in files:  # A damaged file is fetched again, whatever is in it.
             each.write_bytes(bytes(each.stat().st_size))

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fleet_files import asked, corpus
+from graphwire_fleet.rewriting.journal import Entry, Journal
 
 from graphwire.cli import main
 
@@ -228,14 +230,30 @@ def test_an_entry_that_was_changed_is_refused_and_the_others_are_put_back(
     assert contents(folder) == before
 
 
-def test_no_entry_leads_out_of_the_folder_of_the_new_files(folder: Path, tmp_path: Path) -> None:
-    from graphwire_fleet.rewriting.journal import identity_of
-
-    journal, victim = converted(folder, "-o", tmp_path / "new"), tmp_path / "victim.pt2"
-    shutil.copy(tmp_path / "new/linear.pt2", victim)
-    entry = next(each for each in journal.glob("entries/*/*.json") if "linear.pt2" in each.read_text())
-    tree = json.loads(entry.read_text()) | {"destination": str(victim)}
-    entry.unlink()
-    (entry.parent / f"{identity_of(str(victim))}.json").write_text(json.dumps(tree))
-    assert fleet("undo", journal) == 2
-    assert victim.exists()
+@pytest.mark.parametrize("way", ["..", "a link", "a link above", "twice", "absolute"])
+def test_undo_goes_nowhere_but_below_its_root(
+    way: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, outside = tmp_path / "new", tmp_path / "outside"
+    assert fleet("convert", folder, "-o", root, "--format", "msgpack", "--journal", tmp_path / "journal") == 0
+    outside.mkdir()
+    shutil.copy(root / "linear.pt2", outside / "linear.pt2")
+    (root / "linked").symlink_to(outside)
+    (root / "deep").mkdir()
+    (root / "deep/linked").symlink_to("../../outside")
+    destination = {
+        "..": f"{root}/../outside/linear.pt2",
+        "a link": f"{root}/linked/linear.pt2",
+        "a link above": f"{root}/deep/linked/linear.pt2",
+        "twice": f"{root}//linear.pt2",
+        "absolute": f"{outside}/linear.pt2",
+    }[way]
+    journal = Journal(tmp_path / "journal")
+    written = next(
+        each for each in journal.entries() if isinstance(each, Entry) and each.file.endswith("linear.pt2")
+    )
+    journal.write(replace(written, destination=destination))
+    before = contents(outside)
+    assert fleet("undo", tmp_path / "journal") == 2
+    assert "its destination is not below" in capsys.readouterr().out
+    assert contents(outside) == before

@@ -193,7 +193,7 @@ class BlobStore:
             ArchiveError: the folder has no marker, or one of another format.
         """
         _check_marker(folder)
-        for location in _files_of(folder):
+        for location in _named_as_blobs(folder):
             try:
                 with closing(folder.open(location)) as file:
                     digest = digest_of_file(file)
@@ -202,7 +202,9 @@ class BlobStore:
             except ArchiveError as error:
                 yield Problem(location, "not-a-file", error.problem)
                 continue
-            if _location(digest) != location:
+            if "/" not in location:
+                yield Problem(location, "not-a-folder", "the folder of blobs is something else")
+            elif _location(digest) != location:
                 yield Problem(location, "wrong-content", f"the content has the digest {digest}")
 
     def unused(self, folder: PrunableFolder, used: Container[str], older_than: float) -> Iterator[UnusedFile]:
@@ -281,6 +283,17 @@ def _files_of(folder: StoreFolder) -> Iterator[str]:
     """Yield the locations of all blobs."""
     for above in filter(re.compile(_FOLDER).fullmatch, folder.names()):
         yield from (above + name for name in folder.names(above[:-1]) if re.fullmatch(_FILE, name))
+
+
+def _named_as_blobs(folder: StoreFolder) -> Iterator[str]:
+    """Yield the locations of everything that has the name of a blob, or of a folder of blobs without being one."""
+    for name in folder.names():
+        if re.fullmatch(_FOLDER, name):
+            for each in folder.names(name[:-1]):
+                if re.fullmatch(_FILE, each.removesuffix("/")):
+                    yield name + each.removesuffix("/")
+        elif re.fullmatch(_FOLDER, f"{name}/"):
+            yield name
 
 
 def _temporary_files_of(folder: StoreFolder) -> Iterator[str]:

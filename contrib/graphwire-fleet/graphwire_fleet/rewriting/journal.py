@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any, Literal
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.remote import url_of
+from graphwire.wire.weights.folder import Folder
 from graphwire_fleet.rewriting.places import Facts, Place, digest_of
 from graphwire_fleet.whole_files import whole_file
 
@@ -131,8 +133,8 @@ class Journal:
         for path in self._files("entries", ".json"):
             try:
                 entry = _entry(path)
-                if root is not None and not entry.destination.startswith(f"{str(root).rstrip('/')}/"):
-                    raise _damaged(path, f"its destination is not below {root}")
+                if root is not None and (fault := _fault_below(str(root).rstrip("/"), entry.destination)):
+                    raise _damaged(path, f"its destination is not below {root}: {fault}")
                 yield entry
             except ArchiveError as error:
                 yield error
@@ -212,6 +214,20 @@ def _entry(path: Path) -> Entry:
     if url_of(entry.destination) is None and not Path(entry.destination).is_absolute():
         raise _damaged(path, "its destination is not an absolute path")
     return entry
+
+
+def _fault_below(root: str, destination: str) -> str:
+    """Return why a destination is not a file below a root; an empty text if it is."""
+    below = destination.removeprefix(f"{root}/")
+    if below == destination or not {"", ".", ".."}.isdisjoint(below.split("/")):
+        return "its path leads elsewhere"
+    if url_of(root) is None:
+        try:
+            with suppress(FileNotFoundError):
+                Folder(root).age(below)
+        except ArchiveError as error:
+            return error.problem
+    return ""
 
 
 def _facts(found: Any) -> Facts | None:

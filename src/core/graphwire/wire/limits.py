@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from graphwire.errors import DecodeError, GraphwireError, LimitError, RemoteError, exception_text, shown
+from graphwire.wire.remote import shown_text
 
 # ------------------------------------------------------------------------------ bounds that a caller changes one by one
 # checked when they are made, and shown without those that have their defaults.
@@ -153,8 +153,6 @@ _PASSING_STATUS = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses of failures that may pass."""
 _CAUSES = 4
 """How many errors are asked for a status, each raised from the next."""
-_SECRET = r"\?[^\s'\")>]+"
-"""The query of a URL, which may be a signature."""
 _REMEDY = "Try again later; if it stays, look at the server, the network and storage_options="
 
 
@@ -260,7 +258,7 @@ def _final_error(error: Exception, url: str, what: str) -> Exception:
     ):
         if isinstance(error, kind):
             return kind(number, text, url)
-    reason = f"HTTP status {status}" if status is not None else re.sub(_SECRET, "?…", exception_text(error))
+    reason = f"HTTP status {status}" if status is not None else shown_text(exception_text(error))
     return RemoteError(f"cannot {what}: {reason}", remedy=_REMEDY).of(url)
 
 

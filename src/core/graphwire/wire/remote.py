@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _URL = r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://"
 """`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
-_USER = r"(?<=://)[^/@\s]*@"
+_NEXT_IN_CHAIN = r"::(?=[A-Za-z][A-Za-z0-9+.-]*(?:://|::|\Z))"
 _INSTALL = "Run: pip install 'graphwire[remote]'"
 
 
@@ -102,8 +103,27 @@ def protocols_of(fs: Any) -> tuple[str, ...]:
 
 def shown_url(url: str) -> str:
     """Return a URL for messages: without a user's name and password, and without its query, which may be a signature."""
-    shown, mark, _ = re.sub(_USER, "", url).partition("?")
-    return f"{shown}?…" if mark else shown
+    return "::".join(map(_shown_part, re.split(_NEXT_IN_CHAIN, url)))
+
+
+def _shown_part(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return url
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in rest and ("@" in authority or ":" in authority):
+        # A password with `/`, `?`, `#` or `@` that is not escaped ends where nobody can tell: then nothing is shown.
+        if rest.count("@") > 1 or "@" not in authority:
+            return f"{scheme}://…"
+        rest = rest.partition("@")[2]
+    shown, mark, _ = rest.partition("?")
+    return f"{scheme}://{shown}?…" if mark else f"{scheme}://{shown}"
+
+
+def shown_text(text: str) -> str:
+    """Return the text of a client's error for messages: each URL in it as `shown_url` shows it."""
+    words = re.split(r"([\s'\"<>(),]+)", text)
+    return "".join(shown_url(each) if "://" in each else each for each in words)
 
 
 def url_of(file: object) -> str | None:
@@ -147,12 +167,14 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         raise RemoteError("fsspec is not installed", remedy=_INSTALL).of(shown_url(url)) from error
     own = dict(getattr(file, "storage_options", None) or {})
     try:
-        fs, path = url_to_fs(url, **{**_options_for(url, options or {}), **own})
+        fs, path = url_to_fs(url, **_options_for(url, {**(options or {}), **own}))
     except ImportError as error:
         remedy = f"{_INSTALL}, and the package that fsspec names"
-        raise RemoteError(f"the URL needs a package: {error}", remedy=remedy).of(shown_url(url)) from error
+        raise RemoteError(f"the URL needs a package: {shown_text(str(error))}", remedy=remedy).of(
+            shown_url(url)
+        ) from error
     except ValueError as error:
-        raise RemoteError(f"no file system for the URL: {error}", remedy=_INSTALL).of(
+        raise RemoteError(f"no file system for the URL: {shown_text(str(error))}", remedy=_INSTALL).of(
             shown_url(url)
         ) from error
     except MemoryError:
@@ -161,19 +183,74 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         Exception
     ) as error:  # Clients have their own classes, such as for a profile or credentials that are not there.
         raise RemoteError(
-            f"the file system cannot be opened: {exception_text(error)}",
+            f"the file system cannot be opened: {shown_text(exception_text(error))}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
         ).of(shown_url(url)) from error
     return path if "file" in protocols_of(fs) else RemoteFile(fs, path, shown_url(url))
 
 
 def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for a URL: those of other protocols are dropped."""
+    """Return the options for a URL: those of other protocols are dropped. HTTP gets a client that keeps secrets to their
+    origin."""
     from fsspec.registry import known_implementations
 
-    used = {part.partition("://")[0] for part in url.split("::")}
-    return {
+    parts = re.split(_NEXT_IN_CHAIN, url)
+    used = [part.partition("://")[0] for part in parts]
+    found = {
         key: value
         for key, value in options.items()
         if key in used or key not in known_implementations or not isinstance(value, Mapping)
     }
+    for protocol in _HTTP.intersection(used):
+        own = dict(found.get(protocol) or {})
+        if protocol == used[0]:  # whose options need not be below its name
+            own |= {key: found.pop(key) for key in ("get_client", "cookies", "headers") if key in found}
+        cookies = own.pop("cookies", None)
+        if headers := _with_cookies(own.get("headers"), cookies):
+            own["headers"] = headers
+        own["get_client"] = partial(_client, own.get("get_client"))
+        found[protocol] = own
+    return found
+
+
+_HTTP = frozenset(("http", "https"))
+_OF_ANY_ORIGIN = frozenset(("accept", "accept-encoding", "accept-language", "range", "user-agent"))
+"""The headers that are sent to another origin, too. Any other one may be a secret of the caller."""
+
+
+def _client(make: Any, **options: Any) -> Any:
+    """Return the coroutine of a client of HTTP that follows a redirection to another origin without the caller's credentials.
+
+    aiohttp itself drops the header `Authorization`, and sends all other headers, cookies and the credentials of the client.
+    """
+    from aiohttp import TraceConfig
+    from fsspec.implementations.http import get_client
+
+    headers = _with_cookies(options.pop("headers", None), options.pop("cookies", None))
+    if (auth := options.pop("auth", None)) is not None:
+        headers["Authorization"] = auth.encode()
+    trace = TraceConfig()
+    trace.on_request_redirect.append(_leave_origin)
+    traces = [*(options.pop("trace_configs", None) or ()), trace]
+    return (make or get_client)(headers=headers, trace_configs=traces, **options)
+
+
+async def _leave_origin(session: Any, context: Any, step: Any) -> None:
+    """Drop the caller's headers if a redirection leads to another origin."""
+    place = step.response.headers.get("Location") or step.response.headers.get("URI") or ""
+    here = step.response.url
+    try:
+        is_same = here.join(type(here)(place)).origin() == here.origin()
+    except ValueError:  # aiohttp refuses it
+        is_same = False
+    if not is_same:
+        for name in [each for each in step.headers if each.lower() not in _OF_ANY_ORIGIN]:
+            step.headers.popall(name, None)
+
+
+def _with_cookies(headers: Any, cookies: Any) -> dict[str, str]:
+    """Return headers with cookies, which aiohttp would send to every origin."""
+    found = dict(headers or {})
+    if cookies:
+        found["Cookie"] = "; ".join(f"{name}={value}" for name, value in dict(cookies).items())
+    return found

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from graphwire.errors import ArchiveError, ChecksumError
 from graphwire.wire.archive.manifest import DigestGroup, Manifest
 from graphwire.wire.archive.reader import REMEDY, ArchiveReader, RunningChecksum
-from graphwire.wire.archive.source import open_source
-from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.archive.source import FileSource
 from graphwire.wire.memory import ALIGNMENT, address, allocate, copy_bytes
 from graphwire.wire.payloads import Record
 
@@ -156,11 +154,16 @@ class RecordCache:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder)
+        from graphwire.wire.weights.folder import Folder
+
+        self._folder = Folder(folder)
 
     def has(self, digest: str, kind: str = "sha256") -> bool:
         """Return whether there is a file for a digest. Its content may still be wrong."""
-        return self._path(digest, kind).is_file()
+        found = self._open(_location(digest, kind))
+        if found is not None:
+            found.close()
+        return found is not None
 
     def view(
         self,
@@ -180,10 +183,11 @@ class RecordCache:
 
         Raises:
             ChecksumError: the fetched bytes have another digest.
+            ArchiveError: the way to the file leads over a link, or there is a folder in its place.
             OSError: the folder cannot be written.
         """
-        path = self._path(digest, kind)
-        kept = self._mapped(path, nbytes)
+        location = _location(digest, kind)
+        kept = self._mapped(location, nbytes)
         if kept is not None and digest_of(kept) == digest:
             return kept
         fetched = fetch()
@@ -191,25 +195,37 @@ class RecordCache:
             raise ChecksumError(
                 f"the bytes are not the ones that were written (SHA-256 {found}, not {digest})", remedy=REMEDY
             )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        from graphwire.wire.archive.atomic_file import atomic_write, write_all
+        from graphwire.wire.archive.atomic_file import write_all
 
-        with atomic_write(path) as file:
-            write_all(file, fetched)
+        try:
+            with self._folder.create(location, replaces=True) as file:
+                write_all(file, fetched)
+        except ArchiveError as error:
+            raise ArchiveError(error.problem, remedy=_REPAIR) from error
         return fetched
 
-    def _mapped(self, path: Path, nbytes: int) -> memoryview | None:
-        try:
-            source = open_source(path, DEFAULT_LIMITS)
-        except FileNotFoundError:
+    def _mapped(self, location: str, nbytes: int) -> memoryview | None:
+        source = self._open(location)
+        if source is None:
             return None
         try:
             return source.map(0, nbytes) if source.size == nbytes else None
         finally:
             source.close()
 
-    def _path(self, digest: str, kind: str) -> Path:
-        return self._folder / kind / digest[:2] / digest[2:]
+    def _open(self, location: str) -> FileSource | None:
+        """Return the file at a location; None if there is none, or something else, which a new file replaces."""
+        try:
+            return self._folder.open(location)
+        except ArchiveError:
+            return None
+
+
+def _location(digest: str, kind: str) -> str:
+    return f"{kind}/{digest[:2]}/{digest[2:]}"
+
+
+_REPAIR = "Remove it from the cache, or name another folder as cache="
 
 
 class _Together:

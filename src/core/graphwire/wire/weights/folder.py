@@ -116,8 +116,8 @@ class Folder(Closing):
         self.open(location).close()
         return self.shown(location)
 
-    def create(self, location: str) -> NewFile:
-        return NewFile(self, location)
+    def create(self, location: str, *, replaces: bool = False) -> NewFile:
+        return NewFile(self, location, replaces=replaces)
 
     def remove(self, location: str) -> None:
         """Delete a file; nothing happens if there is none.
@@ -270,9 +270,14 @@ class _NewFileIO(Replacement):
 
 
 class NewFile(Resource):
-    """A context manager for a new file, as `StoreFolder.create` describes it."""
+    """A context manager for a new file, as `StoreFolder.create` describes it.
 
-    def __init__(self, folder: Folder, location: str) -> None:
+    Args:
+        replaces: whether it replaces what has its name, if that is no folder. A link is replaced, and not what it leads to.
+    """
+
+    def __init__(self, folder: Folder, location: str, *, replaces: bool) -> None:
+        self._replaces = replaces
         *self._above, self._name = check_location(location)
         self._folder = folder
         self._location = location
@@ -313,7 +318,15 @@ class NewFile(Resource):
                 self._handle.end(error)
 
     def _publish(self) -> None:
-        """Give the file its name, unless there is a file of that name."""
+        """Give the file its name, unless there is a file of that name that it does not replace."""
+        if self._replaces:
+            number = None if self._handle is None else self._handle.number
+            source, name = self._path(self._temporary), self._path(self._name)
+            try:
+                os.replace(source, name, src_dir_fd=number, dst_dir_fd=number)
+            except OSError as error:
+                raise self._folder.refused(self._location, error) from error
+            return
         try:
             self._name_it(self._path(self._temporary), self._path(self._name))
         except FileExistsError:

@@ -1,0 +1,112 @@
+"""Links, pipes and folders where a file is expected: nothing outside of the folder is read or written, and nothing waits."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from graphwire.errors import ArchiveError
+from graphwire.wire.archive.archive_record import RecordCache
+from graphwire.wire.weights.folder import Folder
+from graphwire_plugins.blobs import BlobStore
+
+CONTENT = b"the bytes of a weight"
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="Windows has neither pipes nor links that anyone may make"
+)
+
+
+def _socket(path: Path, outside: Path) -> None:
+    with closing(socket.socket(socket.AF_UNIX)) as made:
+        here = Path.cwd()
+        try:
+            os.chdir(path.parent)  # the path of a socket is short
+            made.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+SPECIAL: dict[str, Callable[[Path, Path], None]] = {
+    "a link to a file": lambda path, outside: path.symlink_to(outside / "file"),
+    "a link to a folder": lambda path, outside: path.symlink_to(outside),
+    "a link to nothing": lambda path, outside: path.symlink_to(outside / "new"),
+    "a link to itself": lambda path, outside: path.symlink_to(path),
+    "a pipe": lambda path, outside: os.mkfifo(path),
+    "a socket": _socket,
+    "a folder": lambda path, outside: path.mkdir(),
+    "a device": lambda path, outside: path.symlink_to("/dev/zero"),
+}
+PLACES = {"kind": "sha256", "prefix": f"sha256/{DIGEST[:2]}", "file": f"sha256/{DIGEST[:2]}/{DIGEST[2:]}"}
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "file").write_bytes(b"not to be touched")
+    (folder / DIGEST[2:]).write_bytes(CONTENT)
+    return folder
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def _put(kind: str, path: Path, outside: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    SPECIAL[kind](path, outside)
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_cache(kind: str, place: str, tmp_path: Path, outside: Path) -> None:
+    before = _tree(outside)
+    _put(kind, tmp_path / "cache" / PLACES[place], outside)
+    cache = RecordCache(tmp_path / "cache")
+    assert not cache.has(DIGEST)
+    with suppress(ArchiveError):
+        fetched = cache.view(
+            DIGEST, len(CONTENT), lambda: memoryview(CONTENT), lambda view: hashlib.sha256(view).hexdigest()
+        )
+        assert bytes(fetched) == CONTENT
+        assert cache.has(DIGEST)
+    assert _tree(outside) == before
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("place", ["prefix", "file"])
+def test_verify_of_blobs_tells_each(kind: str, place: str, tmp_path: Path, outside: Path) -> None:
+    folder = tmp_path / "blobs"
+    folder.mkdir()
+    (folder / "blobs.json").write_text('{"format": "graphwire-blobs", "version": 1}')
+    path = PLACES[place].removeprefix("sha256/")
+    _put(kind, folder / path, outside)
+    problems = list(BlobStore().damaged(Folder(folder)))
+    expected = [] if (kind, place) == ("a folder", "prefix") else [path]
+    assert [each.place for each in problems] == expected
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("replaces", [True, False])
+def test_a_new_file_of_a_store(kind: str, replaces: bool, tmp_path: Path, outside: Path) -> None:
+    before = _tree(outside)
+    folder = tmp_path / "store"
+    _put(kind, folder / "a" / "b", outside)
+    for location in ("a/b", "a/b/c"):
+        with suppress(ArchiveError, FileExistsError):
+            with Folder(folder).create(location, replaces=replaces) as file:
+                file.write(CONTENT)
+            with closing(Folder(folder).open(location)) as source:
+                assert source.read_at(0, source.size) == CONTENT
+        with suppress(ArchiveError, IsADirectoryError):
+            Folder(folder).remove(location)
+    assert _tree(outside) == before
+    assert [each.name for each in folder.rglob("*.part")] == []
