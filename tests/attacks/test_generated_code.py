@@ -162,7 +162,8 @@ def test_attributes_that_torch_takes_are_refused_by_a_save(name: str) -> None:
 
 def test_all_attributes_that_torch_takes_are_known() -> None:
     own = {"layers", "weight", "b", "c", "true_graph_0", "false_graph_0"}
-    assert set(dir(MODULE)) - own <= taken_attributes()
+    # torch's compiler adds an attribute to classes of modules when it is first used.
+    assert set(dir(MODULE)) - own - set(dir(torch.fx.GraphModule)) <= taken_attributes()
 
 
 # ------------------------------------------------------------------------------------------------------- honest models
