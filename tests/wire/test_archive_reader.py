@@ -99,11 +99,31 @@ def test_a_stream_without_end_is_refused() -> None:
         ArchiveReader(cast(BinaryIO, Endless()), limits=Limits(unmapped_bytes=10 << 20))
 
 
-def test_a_file_object_is_read_from_its_start(path: Path) -> None:
-    with path.open("rb") as file:
-        file.seek(100)
-        assert ArchiveReader(file).read("models/model.json") == b'{"a": 1}' * 500
-        assert file.tell() == 100
+@pytest.mark.parametrize("buffering", [0, -1])
+@pytest.mark.parametrize("header", [b"", b"header of one's own", b"x" * 100_000])
+def test_a_file_object_is_read_from_where_it_stands(path: Path, buffering: int, header: bytes) -> None:
+    class Wrapped(io.BytesIO):
+        """Not a `BytesIO` whose buffer is taken: it is read like any other object."""
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(size)
+
+    data = header + path.read_bytes()
+    path.write_bytes(data)
+    with path.open("rb", buffering) as file, gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(data))) as packed:
+        for each in (file, io.BytesIO(data), Wrapped(data), packed):
+            each.seek(len(header))
+            archive = ArchiveReader(cast(BinaryIO, each))
+            assert archive.read("models/model.json") == b'{"a": 1}' * 500
+            assert bytes(archive.map("data/weights/weight_0")) == WEIGHT
+            assert each.tell() == len(header)
+
+
+def test_a_file_object_at_its_end_is_read_from_its_start(path: Path) -> None:
+    with path.open("rb") as file, io.BytesIO(path.read_bytes()) as buffer:
+        for each in (file, buffer):
+            each.seek(0, 2)
+            assert ArchiveReader(each).read("models/model.json") == b'{"a": 1}' * 500
 
 
 def test_the_file_object_may_be_closed_first(path: Path) -> None:

@@ -226,7 +226,8 @@ def load(
 
     Args:
         file: a path, a readable binary file object, or the file's bytes; or a URL that fsspec knows, or a path of
-            universal_pathlib. Weights at a URL are read in parallel, and compared with their checksums.
+            universal_pathlib. Weights at a URL are read in parallel, and compared with their checksums. A file object is read
+            from where it stands, and stays there; one at its end, as after a save, is read from its start.
         method: the name of the program to load, for a file with several.
         device: the device to move weights, metadata and the device arguments of nodes to. By default they keep theirs. Weights
             go to a GPU through two buffers of 16 MiB; the file is read, not mapped.
@@ -234,8 +235,9 @@ def load(
             of weights, a `Checkpoint` or `Blobs` has others; a mapping has tensors by name, which the program shares. Names,
             shapes and types are checked. None reads no weights and creates tensors without elements, on the meta device;
             `bind` gives them elements.
-        copy: whether to read all weights now, and verify their checksums. By default the files are mapped into memory,
-            copy-on-write, and each page is read on first access.
+        copy: whether to read all weights now, and verify their checksums. By default files of more than 16 MiB are mapped into
+            memory, copy-on-write, and each page is read on first access. Nothing may shorten such a file meanwhile, as `cp` and
+            `torch.export.save` to its path do: the system would end the process (SIGBUS). `graphwire.save` replaces it.
         rank: for a program that is divided between ranks, the rank whose weights to load.
         verify: whether to verify the checksums of weights, constants and example inputs now, which reads all of them. The
             checksum of the program itself is always verified.
