@@ -10,10 +10,9 @@ from hypothesis import given
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
 from graphwire.hooks import Tree, WireFormat
 from graphwire.testing import trees
-from graphwire.testing.strategies import same_tree
 from graphwire.wire.document import detect_format, read_document, write_document
 from graphwire.wire.limits import Limits
-from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree
+from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree, same_tree
 from graphwire_plugins.cbor_format import CborFormat
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.msgpack_format import MsgpackFormat

@@ -12,8 +12,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 from graphwire.schema.texts.treespec import parse_treespec
-from graphwire.testing.strategies import same_tree
 from graphwire.testing.treespec import TreespecContract
+from graphwire.wire.plain_trees import same_tree
 from graphwire_plugins import treespecs
 from graphwire_plugins.ops import PredispatchFunctions
 

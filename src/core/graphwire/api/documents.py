@@ -76,12 +76,15 @@ def document_for(
     wire_format: WireFormat,
     dropped: list[str],
     payloads: Payloads | None = None,
+    *,
+    checked: bool = False,
 ) -> bytes:
     """Encode the records of a program as the document of a target.
 
     Args:
         dropped: receives the reason when stack traces or provenance are dropped.
         payloads: the weights to store in a `draft-2022`.
+        checked: whether to decode the document, and compare.
 
     Raises:
         GraphwireError: as `encode`.
@@ -98,7 +101,7 @@ def document_for(
         tree = embed(tree, lambda name: _storage_of(held, name))
     if reader.version != DRAFT and wire_format.name == "json":
         return write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
-    return write_document(tree, wire_format)
+    return write_document(tree, wire_format, checked=checked)
 
 
 def _storage_of(payloads: Payloads, name: str) -> bytes:

@@ -234,6 +234,7 @@ class SaveOptions(TypedDict, total=False):
     compress: bool
     weights: SaveWeights
     strip: Collection[Strippable] | bool
+    check_format: bool
     report: Callable[[WriteReport], object] | None
     registry: Registry | None
     storage_options: StorageOptions

@@ -92,6 +92,7 @@ def save(
     compress: bool = True,
     weights: SaveWeights = IN_FILE,
     strip: Collection[Strippable] | bool = (),
+    check_format: bool = True,
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     storage_options: StorageOptions = None,
@@ -131,6 +132,7 @@ def save(
             Constants and non-persistent buffers are always in the file. See docs/weights.md.
         strip: what to leave out of the file besides: "stack_traces", "provenance", "example_inputs", "extra_files", or True for
             all of them. None of it changes what the program computes; `graphwire inspect` lists it.
+        check_format: whether to decode the document of a plugin's wire format, and compare, before anything is written.
         report: a function, called once after the file is written, with a `WriteReport` of what was changed for `target`.
             `report=print` prints it.
         registry: the plugins to use. None uses the installed ones.
@@ -174,7 +176,9 @@ def save(
         )
         unpacked: list[tuple[str, str]] = []
         with hashing as digests:
-            documents, layout, done = documents_for_target(encoded, format, target, registry, ranges)
+            documents, layout, done = documents_for_target(
+                encoded, format, target, registry, ranges, check_format=check_format
+            )
             references = references_for(encoded, file, weights, registry)
             save_package(
                 file,

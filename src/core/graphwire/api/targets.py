@@ -46,6 +46,8 @@ def documents_for_target(
     target: str | None,
     registry: Registry,
     ranges: Ranges = "exact",
+    *,
+    check_format: bool = True,
 ) -> TargetDocuments:
     """Encode programs as documents: in the current schema, or in the schema and layout of a target.
 
@@ -55,8 +57,10 @@ def documents_for_target(
         target: the target; None for the current schema.
         registry: the plugins to use.
         ranges: as in `save`.
+        check_format: as in `save`.
 
     Raises:
+        FormatError: the format does not read what it wrote.
         UnknownFormatError: no installed plugin provides the format.
         SchemaVersionError: no such target exists.
         TargetError: the target cannot represent a program; the error lists every obstacle.
@@ -65,12 +69,16 @@ def documents_for_target(
     """
     check_ranges(ranges, target)
     wire_format = registry.wire_format(format)
+    owner = registry.owner_of("wire_format", format)
+    checked = check_format and (owner is None or owner.distribution != PROJECT)
     if target is None:
         provider = _provider(format, registry)
         documents, dropped = {}, []
         for name, (program, payloads) in programs.items():
             without: list[str] = []
-            documents[name] = _document_of_today(program, payloads, wire_format, provider, without)
+            documents[name] = _document_of_today(
+                program, payloads, wire_format, provider, without, checked=checked
+            )
             dropped += [Omission(OMITTED, why, name) for why in without]
         return TargetDocuments(documents, OWN_LAYOUT, WriteReport("", dropped=dropped))
     reader = target_named(target)
@@ -85,7 +93,7 @@ def documents_for_target(
     for name, (program, payloads) in programs.items():
         dropped_texts: list[str] = []
         if reader.layout is None:
-            data = document_for(program, reader, wire_format, dropped_texts, payloads)
+            data = document_for(program, reader, wire_format, dropped_texts, payloads, checked=checked)
             documents[name] = Document(data, wire_format.suffix, Payloads())
         else:
             data = document_for(program, reader, wire_format, dropped_texts)
@@ -140,6 +148,8 @@ def _document_of_today(
     wire_format: WireFormat,
     provider: PluginRequirement | None,
     dropped_texts: list[str],
+    *,
+    checked: bool,
 ) -> Document:
     """Encode a program in the current schema, with the first release that can read the file.
 
@@ -151,7 +161,7 @@ def _document_of_today(
     """
     program = with_trace_texts(program, dropped_texts)
     reader = first_reader(program, is_json=wire_format.name == "json")
-    data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format)
+    data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format, checked=checked)
     examples = None if reader == OURS_FIRST else program.example_inputs
     return Document(data, wire_format.suffix, replace(payloads, examples=examples), provider)
 

@@ -173,6 +173,11 @@ def _run(test_file: str, only: str, output: Output) -> int:
             env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": folder},
             check=False,
         )
+    # pytest lists what failed last: behind the traces of a format that fails everything.
+    for line in done.stdout.splitlines():
+        if line.startswith("FAILED "):
+            _, _, test = line.partition("::test_")
+            output.line(test.replace("_", " ", test.partition(" - ")[0].count("_")), "bad", problem=True)
     for line in done.stdout.splitlines():
         output.line(line, problem=done.returncode != 0)
     if done.stderr:

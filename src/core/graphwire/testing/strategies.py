@@ -1,8 +1,6 @@
-"""Hypothesis strategies for trees, the values that every wire format encodes, and exact equality of trees."""
+"""Hypothesis strategies for trees, the values that every wire format encodes."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -32,26 +30,3 @@ def trees(*, max_leaves: int = 30) -> st.SearchStrategy[Tree]:
         return lists | dicts
 
     return st.recursive(scalars(), containers, max_leaves=max_leaves)
-
-
-def same_tree(left: Any, right: Any) -> bool:
-    """Return whether two values are identical: exact types, dict order, and the bits of floats, except that all nans are equal.
-
-    Lists, tuples and dicts are compared by their elements, however deep they are.
-    """
-    rest = [(left, right)]
-    while rest:
-        one, other = rest.pop()
-        if type(one) is not type(other):
-            return False
-        if isinstance(one, dict):
-            one, other = list(one.items()), list(other.items())
-        elif isinstance(one, float):  # The text differs for -0.0 and 0.0, and is the same for every nan.
-            one, other = repr(one), repr(other)
-        if isinstance(one, (list, tuple)):
-            if len(one) != len(other):
-                return False
-            rest.extend(zip(one, other, strict=True))
-        elif one != other:
-            return False
-    return True

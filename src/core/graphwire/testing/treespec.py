@@ -30,8 +30,8 @@ from graphwire.schema.texts.treespec import (
     with_version,
 )
 from graphwire.testing.programs import assert_same_values
-from graphwire.testing.strategies import same_tree
 from graphwire.testing.suites import assert_light_imports, plugin_of
+from graphwire.wire.plain_trees import same_tree
 
 _JUNK: tuple[Any, ...] = (
     *(None, True, -1, 3.5, 2**80, "", "[", "nul", "{}", '"text"', '["a", "a"]', '[{"b": 1}]'),

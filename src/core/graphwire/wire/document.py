@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
+from copy import deepcopy
 from typing import cast
 
 from graphwire.errors import (
@@ -19,7 +20,7 @@ from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts.treespec import PROTOCOL, TreeSpec, dump_json, parse_treespec
 from graphwire.schema.trees import to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.plain_trees import MAX_DEPTH, MAX_RECORDS, measure_tree
+from graphwire.wire.plain_trees import MAX_DEPTH, MAX_RECORDS, measure_tree, same_tree
 
 _FLAT_DEPTH = 32
 """The nesting depth of containers is below this in a program that `_is_flat` accepts."""
@@ -27,13 +28,17 @@ HEAD_BYTES = 64
 """How many bytes of a document's start a format receives to recognize it (`WireFormat.matches`)."""
 
 
-def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
+def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False) -> bytes:
     """Encode a tree as a document.
 
+    Args:
+        checked: whether to decode the document, and compare.
+
     Raises:
-        FormatError: the format cannot represent something in the tree.
+        FormatError: the format cannot represent something in the tree, or does not read what it wrote.
         LimitError: the tree is deeper than wire formats support.
     """
+    given = deepcopy(tree) if checked else tree  # an encoder may change what it encodes
     try:
         data = wire_format.encode(tree)
     except GraphwireError:
@@ -45,22 +50,42 @@ def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
     if type(data) is not bytes:
         kind = type(data).__name__
         raise FormatError(f"the wire format {wire_format.name} returns a {kind} instead of bytes")
+    if checked:
+        _check_written(data, given, wire_format)
     return data
 
 
-def write_program(program: Program, wire_format: WireFormat) -> bytes:
+def _check_written(data: bytes, tree: Tree, wire_format: WireFormat) -> None:
+    try:
+        problem = "" if same_tree(read_document(data, wire_format), tree) else "it reads something else"
+    except GraphwireError as error:
+        problem = error.problem
+    if problem:
+        raise FormatError(
+            f"the wire format {wire_format.name} does not read what it wrote: {problem}",
+            remedy="Update its plugin (`graphwire check-plugin` tests it); check_format=False leaves this check out",
+        )
+
+
+def write_program(program: Program, wire_format: WireFormat, *, checked: bool = False) -> bytes:
     """Encode a program as a document.
 
     A format that encodes records (`RecordFormat`) receives the records of a flat program, which saves building and checking a
     tree. The check is not needed there: a flat graph has bounded depth, and the schema has neither bytes nor infinite floats.
 
+    Args:
+        checked: whether to decode the document, and compare.
+
     Raises:
-        FormatError: the format cannot represent something in the program.
+        FormatError: the format cannot represent something in the program, or does not read what it wrote.
         LimitError: its subgraphs are nested deeper than wire formats support.
     """
     if _has(wire_format, "encode_records") and _is_flat(program):
-        return cast("RecordFormat", wire_format).encode_records(program)
-    return write_document(to_tree(program), wire_format)
+        data = cast("RecordFormat", wire_format).encode_records(program)
+        if checked:
+            _check_written(data, to_tree(program), wire_format)
+        return data
+    return write_document(to_tree(program), wire_format, checked=checked)
 
 
 def write_plain_json(tree: Tree, *, bare_tokens: bool) -> bytes:

@@ -275,3 +275,26 @@ def _quotes(data: bytes) -> int:
         return data.count(b'"')
     without_pairs = data.replace(rb"\\", b"")
     return without_pairs.count(b'"') - without_pairs.count(rb"\"")
+
+
+def same_tree(left: Any, right: Any) -> bool:
+    """Return whether two values are identical: exact types, dict order, and the bits of floats, except that all nans are equal.
+
+    Lists, tuples and dicts are compared by their elements, however deep they are.
+    """
+    rest = [(left, right)]
+    while rest:
+        one, other = rest.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, dict):
+            one, other = list(one.items()), list(other.items())
+        elif isinstance(one, float):  # The text differs for -0.0 and 0.0, and is the same for every nan.
+            one, other = repr(one), repr(other)
+        if isinstance(one, (list, tuple)):
+            if len(one) != len(other):
+                return False
+            rest.extend(zip(one, other, strict=True))
+        elif one != other:
+            return False
+    return True
