@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -58,11 +59,13 @@ def main() -> int:
     try:
         return compare(arguments.base or "")
     except Failure as failure:
-        print(f"compare.py: {failure}", file=sys.stderr)
+        print(as_text(f"compare.py: {failure}"), file=sys.stderr)
     except (urllib.error.URLError, json.JSONDecodeError) as error:
-        print(f"compare.py: the comment is not posted, since GitHub answers: {error}", file=sys.stderr)
+        print(
+            as_text(f"compare.py: the comment is not posted, since GitHub answers: {error}"), file=sys.stderr
+        )
     except OSError as error:
-        print(f"compare.py: {error}", file=sys.stderr)
+        print(as_text(f"compare.py: {error}"), file=sys.stderr)
     return 2
 
 
@@ -81,7 +84,7 @@ def compare(base: str) -> int:
             text, differs = not_compared(change, str(failure)), True
         (parts if differs else same).append(text)
     comment = comment_of(parts, same)
-    print(comment)
+    print(as_text(comment))
     for variable, text in (("GITHUB_STEP_SUMMARY", comment), ("GITHUB_OUTPUT", f"changed={len(parts)}")):
         if os.environ.get(variable):
             with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
@@ -184,6 +187,14 @@ def graphwire(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         done.stdout = done.stdout.replace(f"{folder}/{side}/", "")
         done.stderr = done.stderr.replace(f"{folder}/{side}/", "")
     return done
+
+
+def as_text(text: str) -> str:
+    """A text for the log of a job, in which no line is a command to the runner, whatever the files of a pull request have."""
+    if not os.environ.get("GITHUB_ACTIONS"):
+        return text
+    token = secrets.token_hex(16)
+    return f"::stop-commands::{token}\n{text}\n::{token}::"
 
 
 def code(text: str) -> str:
