@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from graphwire.registry.discovery import LoadedPlugin
 from graphwire.schema import PluginRequirement
 from graphwire.schema.texts.treespec import TreeSpec
 from graphwire_plugins.json_format import JsonFormat
+from graphwire_plugins.safetensors import SafetensorsStore
 
 
 @dataclass
@@ -178,3 +180,93 @@ def test_containers_of_plugins_are_imported_only_when_a_program_has_them() -> No
     assert asked == []
     assert registry.container_types.named("tests.Heavy") is not None
     assert asked == ["tests.Heavy"]
+
+
+# ----------------------------------------------------------------------------------------------- all that is missing
+
+
+class _Handler:
+    namespace, prefixes, opset_version, convention = "gw_lacking", ("torch.ops.gw_lacking.",), 1, "schema"
+
+    def name_of(self, target: Any) -> str | None:
+        return "torch.ops.gw_lacking.f.default" if target is torch.ops.gw_lacking.f.default else None
+
+    def resolve(self, name: str) -> Any:
+        return torch.ops.gw_lacking.f.default if name == "torch.ops.gw_lacking.f.default" else None
+
+
+class _Codec:
+    name = "lacking"
+
+    def owns(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and value.is_sparse
+
+    def encode(self, value: Any) -> Any:
+        return {}, [value.to_dense()]
+
+    def decode(self, tree: Tree, tensors: Any) -> Any:
+        return tensors[0].to_sparse()
+
+
+class _Store(SafetensorsStore):
+    name = "lacking"
+
+    def find(self, folder: Any, location: str) -> str | None:
+        return location if location.endswith(".lacking") else None
+
+
+PROVIDERS = {
+    "graphwire_op_handlers": _Handler(),
+    "graphwire_treespec_serializers": Rows(),
+    "graphwire_constant_codecs": _Codec(),
+    "graphwire_weight_stores": _Store(),
+}
+
+
+@torch.library.custom_op("gw_lacking::f", mutates_args=())
+def _f(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+@_f.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+class Lacking(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, row: Row) -> Row:
+        return Row([_f(cell) * self.weight for cell in row.cells])
+
+
+def with_plugins(*hooks: str) -> Registry:
+    plugins = []
+    for hook in hooks:
+        plugin = type("Plugin", (), {hook: graphwire.hookimpl(lambda self, hook=hook: [PROVIDERS[hook]])})
+        getattr(plugin, hook).__name__ = hook
+        plugins.append(load_plugin(PluginInfo(hook, f"gw-{hook.split('_')[1]}", "1.5"), plugin))
+    return Registry([*INSTALLED, *plugins])
+
+
+@pytest.mark.parametrize("there", [(), *((hook,) for hook in PROVIDERS)], ids=["none", *PROVIDERS])
+def test_one_message_lists_every_plugin_of_a_file_that_is_missing(
+    there: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = torch.export.export(Lacking(), (Row([torch.ones(2)]),))
+    program.constants["sparse"] = torch.ones(2, 2).to_sparse()
+    file, everything = tmp_path / "a.pt2", with_plugins(*PROVIDERS)
+    graphwire.save(program, file, weights=str(tmp_path / "w.lacking"), registry=everything)
+    assert graphwire.load(file, registry=everything) is not None
+    with pytest.raises(MissingPluginError) as caught:
+        graphwire.load(file, registry=with_plugins(*there))
+    lacking = [f"gw-{hook.split('_')[1]}" for hook in PROVIDERS if hook not in there]
+    told = str(caught.value)
+    assert f"needs {len(lacking)} plugin" in told
+    for hook in PROVIDERS:
+        name = f"gw-{hook.split('_')[1]}"
+        assert (f"{name}>=1.5" in told) is (name in lacking), told
+    listed = graphwire.inspect(file, registry=Registry(INSTALLED)).methods[0].summary.plugins
+    assert {each.distribution for each in listed} == {f"gw-{hook.split('_')[1]}" for hook in PROVIDERS}

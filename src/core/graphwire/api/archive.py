@@ -9,6 +9,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from msgspec.structs import replace
+
 from graphwire.analysis.load_report import LoadReport
 from graphwire.analysis.stripping import Disclosure, disclosures
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
@@ -404,6 +406,8 @@ class Archive(Closing):
             program, payloads = self.program_of(name), self.payloads_of(name)
             member = self._package.member_of(name)
             summary = summarize(program, name=name, weights=payloads.weights, constants=payloads.constants)
+            if stores := self.weights.plugins:
+                summary = replace(summary, plugins=[*summary.plugins, *stores])
             methods.append(
                 MethodInspection(
                     name,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from graphwire.api.weights import STORE_CHOICES, Blobs, Checkpoint, LoadWeights, WeightChoice
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
 from graphwire.registry import Registry, remedy_for_requirements
-from graphwire.schema import StoreReference, WeightReferences
+from graphwire.schema import PluginRequirement, StoreReference, WeightReferences
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.memory import Closing
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
@@ -260,6 +260,17 @@ class AttachedWeights(Closing):
         lost = f"the weights are divided between {self.divided} ranks" if self.divided else ""
         ranks = 0 if self.references is None else len(self.references.ranks)
         return {"unusable": lost, "maps": ranks < 2, "limits": self._limits}
+
+    @property
+    def plugins(self) -> list[PluginRequirement]:
+        """The plugins of the stores that the file refers to, as far as the file names them."""
+        references = self.references or WeightReferences()
+        used = sorted({each.kind for each in references.stores} & references.providers.keys())
+        return [
+            msgspec.structs.replace(references.providers[kind], provides=[f"weight_store:{kind}"])
+            for kind in used
+            if references.providers[kind].is_installable
+        ]
 
     def _missing_plugin(self) -> list[Problem]:
         references = self.references

@@ -176,6 +176,11 @@ def decode_from(
     turn = _turn(target_device(device), copied=copy or archive.is_remote)
     with archive.boundary(name), turn:
         program = archive.program_of(name)
+        if not graph_only and not archive.weights.is_given and archive.weights.plugins:
+            from graphwire.evolve.requirements import check_plugins
+
+            operators = unknown_ops == "error"
+            check_plugins(program, archive.registry, operators=operators, stores=archive.weights.plugins)
         payloads = archive.payloads_of(name, copied=copy)
         payloads.check_read(program)
         if not graph_only:

@@ -20,21 +20,33 @@ from graphwire.schema.texts.treespec import parse_treespec, split_version, trees
 _OWN = "graphwire"
 _OPERATOR = "op_handler"
 _TYPE = "treespec_serializer"
-_WHAT = {_OPERATOR: "the operator", _TYPE: "the container type", "constant_codec": "the codec"}
+_WHAT = {
+    _OPERATOR: "the operator",
+    _TYPE: "the container type",
+    "constant_codec": "the codec",
+    "weight_store": "the weight store",
+}
 
 
-def check_plugins(program: Program, registry: Registry, *, operators: bool = True) -> None:
+def check_plugins(
+    program: Program,
+    registry: Registry,
+    *,
+    operators: bool = True,
+    stores: Sequence[PluginRequirement] = (),
+) -> None:
     """Check that all plugins of a program are in force.
 
     Args:
         operators: whether to include plugins that provide only operators.
+        stores: the plugins of the weight stores that the file refers to.
 
     Raises:
         MissingPluginError: plugins are missing. The message lists all of them, what each is needed for, at which nodes, and
             what to do.
     """
     missing = []
-    for requirement in program.plugins:
+    for requirement in (*program.plugins, *stores):
         asked = (each for each in requirement.provides if operators or not each.startswith(_OPERATOR))
         if lacking := [each for each in asked if not _provided(each, requirement, registry)]:
             missing.append((requirement, lacking))
@@ -42,6 +54,7 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
         return
     listed = [(name, requirement) for requirement, names in missing for name in names]
     places = _places(program, {name for name, _ in listed})
+    places |= {name: ["weights"] for each in stores for name in each.provides}
     needs = [(requirement, [_parts(name) for name in names]) for requirement, names in missing]
     remedies = [remedy_for_requirements(needs, registry)]
     if any(name.startswith(_OPERATOR) for name, _ in listed):
@@ -54,7 +67,7 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
         )
         for name, requirement in listed
     ]
-    count = len(missing)
+    count = len({_normal(requirement.distribution) for requirement, _ in missing})
     raise MissingPluginError(
         f"the program needs {count} plugin{'s that are' if count != 1 else ' that is'} not in force here",
         problems=problems,
