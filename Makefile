@@ -31,6 +31,8 @@ VENV ?= .venv
 WORKERS ?= 2
 PYTEST_ARGS ?=
 TIME ?= 60
+# Changed files that `make test-js` gives to both readers.
+MUTATIONS ?= 600
 FUZZ_ARGS ?=
 ECOSYSTEM_ARGS ?=
 DIST_ARGS ?=
@@ -126,6 +128,7 @@ test-js: $(INSTALLED)-test
 js: $(JS)/node_modules/.installed
 	$(PYTHON) $(JS)/test/make_references.py $(JS)/build/references
 	cd $(JS) && npm run lint && npm test
+	$(PYTHON) $(JS)/test/two_readers.py --count $(MUTATIONS)
 
 $(JS)/node_modules/.installed: $(JS)/package.json $(JS)/package-lock.json
 	cd $(JS) && npm ci --no-audit --no-fund

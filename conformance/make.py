@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from making import (
+    decided,
     given_files,
     invalid_archives,
     invalid_documents,
@@ -35,7 +36,15 @@ from graphwire.api.conformance import neutral
 from graphwire.errors import GraphwireError
 
 HERE = Path(__file__).resolve().parent
-ROOMS = (valid_documents, valid_archives, valid_hashes, given_files, invalid_documents, invalid_archives)
+ROOMS = (
+    valid_documents,
+    valid_archives,
+    valid_hashes,
+    given_files,
+    invalid_documents,
+    invalid_archives,
+    decided,
+)
 HASHED = ("hashes/", "formats/", "payloads/", "names/")
 """The groups whose hashes are listed."""
 OWN = ("valid", "invalid", "trees")
@@ -163,7 +172,7 @@ def entry(case: Case, name: str) -> dict[str, Any]:
         "valid": case.valid,
         "about": case.about,
         "needs": list(case.needs),
-        "rules": rules_of_file(case.name) if case.valid else list(case.rules),
+        "rules": list(dict.fromkeys([*(rules_of_file(case.name) if case.valid else ()), *case.rules])),
     }
 
 

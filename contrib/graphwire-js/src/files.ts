@@ -24,7 +24,7 @@ import {
   type WeightReferences,
 } from "./schema.js";
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
-import { checkPayloads } from "./validation/payloads.js";
+import { checkHeld, checkPayloads } from "./validation/payloads.js";
 import { checkProgram } from "./validation/programs.js";
 import { decodeText, type Tree } from "./trees.js";
 import { dict, readAs, type Of } from "./types.js";
@@ -220,8 +220,10 @@ export class GraphwireFile {
       return bytes === undefined ? new Map() : readAs(PAYLOAD_CONFIG, readJson(bytes, this.limits), record).config;
     });
     const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
-    const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = tables;
+    const plain = tables.map((table) => new Map(Array.from(table).filter(([, { use_pickle }]) => !use_pickle)));
+    const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = plain;
     checkPayloads(weights, constants, sample_inputs);
+    checkHeld(await this.program(name), weights, constants, new Set(tables.flatMap((table) => [...table.keys()])));
     return { weights, constants, sample_inputs, unread, coded: false };
   }
 
@@ -289,6 +291,14 @@ export class GraphwireFile {
     return this.layout.name === "B2" ? `data/${kind}/${payload.path_name}` : payload.path_name;
   }
 
+  /** Returns a payload whose elements are in its own record, if it has one besides that which it shares. */
+  async ownPayload(kind: Kind, payload: PayloadMeta): Promise<PayloadMeta> {
+    const own = { ...payload, shared: null };
+    if (payload.shared === null || this.archive?.records.has(this.recordOf(kind, own)) !== true) return payload;
+    await this.elements(kind, { ...payload, conj: false, neg: false }); // the shared record has as many bytes, too
+    return own;
+  }
+
   /**
    * Returns where the elements of a payload are: in the file, in a store, in records that differ between ranks, with the caller, or
    * nowhere (it has none).
@@ -298,9 +308,13 @@ export class GraphwireFile {
     const record = this.recordOf(kind, payload);
     if (this.layout.name !== "B2" || this.archive?.records.has(record) === true) return "file";
     const references = await this.references();
-    if (references?.ranks.some((rank) => rank.has(record)) === true) return "ranks";
     const reference = references?.records.get(record);
-    if (reference === undefined) throw new GraphwireError("missing", "the file has no such record", record);
+    const stated = reference ?? references?.ranks[0]?.get(record);
+    if (stated === undefined) throw new GraphwireError("missing", "the file has no such record", record);
+    if (payload.tensor_meta !== null && BigInt(placeOf(payload.tensor_meta, record).needs) > stated.nbytes) {
+      throw new GraphwireError("document", "the record is too short for the tensor", record);
+    }
+    if (reference === undefined || references?.ranks.some((rank) => rank.has(record)) === true) return "ranks";
     return reference.regions.length > 0 || reference.nbytes === 0n ? "store" : "caller";
   }
 

@@ -20,7 +20,7 @@ export const FORMATS: readonly WireFormat[] = [
   {
     name: "json",
     suffix: ".json",
-    read: (data, limits) => readJson(data, limits, { wrapped: true }),
+    read: (data, limits) => readJson(data, limits, { wrapped: true, words: true }),
     matches: (head) => {
       const first = head.find((byte) => ![0x20, 0x09, 0x0a, 0x0d].includes(byte));
       return first === 0x7b || first === 0x5b;

@@ -31,7 +31,9 @@ export interface JsonOptions {
   readonly wrapped?: boolean;
   /** Whether text may contain lone surrogates, as in treespecs. */
   readonly loneSurrogates?: boolean;
-  /** Whether the last of equal keys counts, as in the contexts of treespecs. Otherwise they are refused. */
+  /** Whether `NaN`, `Infinity` and `-Infinity` are floats, as in documents and treespecs. */
+  readonly words?: boolean;
+  /** Whether the last of equal keys counts, and large floats are infinite, where Python's parser reads the text. */
   readonly lastKeyCounts?: boolean;
 }
 
@@ -110,7 +112,7 @@ class JsonParser {
       return BigInt(digits);
     }
     const value = Number(digits);
-    if (!Number.isFinite(value)) throw this.fault("a float out of range");
+    if (!Number.isFinite(value) && this.options.lastKeyCounts !== true) throw this.fault("a float out of range");
     return value;
   }
 
@@ -118,7 +120,7 @@ class JsonParser {
     const start = this.at;
     const found = this.match(WORD)?.[0];
     const value = found === undefined ? undefined : WORDS.get(found);
-    if (value !== undefined) return value;
+    if (value !== undefined && (typeof value !== "number" || this.options.words === true)) return value;
     this.at = start;
     throw this.fault(start < this.text.length ? "an unexpected character" : "an unexpected end");
   }

@@ -53,5 +53,6 @@ async function payloadNeutral(file: GraphwireFile, kind: Kind, payload: PayloadM
   const where = await file.whereIs(kind, payload);
   const fields = PAYLOAD_META.neutral(payload) as { readonly [key: string]: Neutral };
   if ((where !== "file" && where !== "store") || payload.use_pickle) return { ...fields, where };
-  return { ...fields, where, sha256: sha256Hex(await file.elements(kind, { ...payload, conj: false, neg: false }, program)) };
+  const own = await file.ownPayload(kind, payload);
+  return { ...fields, where, sha256: sha256Hex(await file.elements(kind, { ...own, conj: false, neg: false }, program)) };
 }

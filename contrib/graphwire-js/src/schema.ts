@@ -511,6 +511,7 @@ export const MODULE_CALL_SIGNATURE = record<{
   input_names: ignorable(orNone(list(nullable(text)))),
   output_names: ignorable(orNone(list(nullable(text)))),
 });
+export type ModuleCallSignature = Of<typeof MODULE_CALL_SIGNATURE>;
 export const MODULE_CALL_ENTRY = record<{ fqn: string; signature: Of<typeof MODULE_CALL_SIGNATURE> | null }>({
   fqn: required(text),
   signature: orNone(MODULE_CALL_SIGNATURE),

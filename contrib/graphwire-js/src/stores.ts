@@ -17,6 +17,7 @@ const MAX_INDEX = 1n << 59n;
 const MAX_RECORD = 1n << 62n;
 const MAX_HEADER = 100_000_000;
 export const PIECE = 1 << 24;
+const DIGEST = /^(?:[0-9a-f]{64})?$/;
 const RESERVED = /^(con|prn|aux|nul|com[1-9]|lpt[1-9])$/;
 
 /** Throws unless a text is a plain location: names with `/` between them that no system takes for anything else. */
@@ -42,6 +43,9 @@ function refuse(message: string, place: string): never {
 export function checkReferences(references: WeightReferences): void {
   for (const { kind, location, folder, files } of references.stores) {
     if (!/^[a-z][a-z0-9_]*$/.test(kind)) refuse(`${JSON.stringify(kind)} is not a kind of store`, "data/weights/references.json");
+    for (const [name, facts] of files) {
+      if (facts.nbytes < 0n || facts.nbytes > MAX_RECORD || !DIGEST.test(facts.index_sha256)) refuse("a wrong size or digest", name);
+    }
     for (const each of [location, folder ?? "", ...files.keys()]) if (each !== "") checkLocation(each);
   }
   for (const table of [references.records, ...references.ranks]) {
@@ -57,7 +61,7 @@ export function checkReferences(references: WeightReferences): void {
 
 function checkReference({ nbytes, regions, sha256 }: RecordReference, stores: number, place: string): void {
   if (nbytes < 0n || nbytes > MAX_RECORD) refuse("a size out of range", place);
-  if (sha256 !== "" && !/^[0-9a-fA-F]{64}$/.test(sha256)) refuse("a digest that is none", place);
+  if (!DIGEST.test(sha256)) refuse("a digest that is none", place);
   let total = 0n;
   const dense: [bigint, bigint][] = [];
   for (const region of regions) {
@@ -145,7 +149,7 @@ export class Stores {
     }
     const found = new Uint8Array(Number(reference.nbytes));
     for (const region of reference.regions) await this.copy(region, found, name);
-    if (reference.sha256 !== "" && digestOf(found) !== reference.sha256.toLowerCase()) {
+    if (reference.sha256 !== "" && digestOf(found) !== reference.sha256) {
       throw new GraphwireError("integrity", "the weights differ from their digest", name);
     }
     return found;
@@ -281,8 +285,8 @@ async function readSafetensors(source: ByteSource, store: StoreReference, locati
   const length = new DataView(head.buffer, head.byteOffset, 8).getBigUint64(0, true);
   if (length > BigInt(Math.min(MAX_HEADER, source.size - 8))) refuse("a header beyond the end of the file", location);
   const bytes = await source.read(0, 8 + Number(length));
-  const expected = store.files.get(location)?.index_sha256.toLowerCase() ?? "";
-  if (expected !== "" && toHex(sha256Bytes(bytes)) !== expected) {
+  const facts = store.files.get(location);
+  if (facts !== undefined && toHex(sha256Bytes(bytes)) !== facts.index_sha256) {
     throw new GraphwireError("integrity", "the tensors are not those that the file was written for", location);
   }
   const found = new Map<string, Stored>();

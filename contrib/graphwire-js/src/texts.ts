@@ -50,7 +50,7 @@ function expressionNeutral(expression: Expression): Neutral {
 
 function treespecNeutral(spec: TreeSpec): Neutral {
   if (spec === null) return { leaf: true };
-  const parsed = parsedContext(spec.context);
+  const parsed = parsedContext(spec.context, {});
   const context: Neutral = parsed === undefined ? { value: taggedTree(spec.context) } : { json: taggedTree(parsed) };
   return { type: spec.type, context, children: spec.children.map(treespecNeutral) };
 }

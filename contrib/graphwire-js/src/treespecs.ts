@@ -1,7 +1,7 @@
 /** Treespecs: the structure of nested containers, as text of torch's protocol 1. */
 
 import { GraphwireError } from "./errors.js";
-import { parseJson } from "./json.js";
+import { parseJson, type JsonOptions } from "./json.js";
 import { DEFAULT_LIMITS } from "./limits.js";
 import type { Tree } from "./trees.js";
 
@@ -23,7 +23,7 @@ function refuse(what: string): never {
 
 /** Parses the text of a treespec. */
 export function parseTreespec(text: string): TreeSpec {
-  const tree = parseJson(text, LIMITS, { loneSurrogates: true });
+  const tree = parseJson(text, LIMITS, { loneSurrogates: true, words: true });
   if (!Array.isArray(tree) || tree.length !== 2 || tree[0] !== 1n) refuse("another protocol than 1");
   return specOf(tree[1] as Tree, 0);
 }
@@ -54,13 +54,21 @@ export function splitVersion(type: string): readonly [name: string, version: num
   return found === null ? [type, 1] : [found[1] ?? "", Number(found[2])];
 }
 
-/** Returns the JSON that a context contains if it is text, or undefined. */
-export function parsedContext(context: Tree): Tree | undefined {
+/** Returns the JSON that a context contains if it is text, or undefined; as Python reads it, or strictly. */
+export function parsedContext(context: Tree, options: JsonOptions = { words: true, lastKeyCounts: true }): Tree | undefined {
   if (typeof context !== "string") return undefined;
   try {
-    return parseJson(context, LIMITS, { loneSurrogates: true, lastKeyCounts: true });
+    return parseJson(context, LIMITS, { ...options, loneSurrogates: true });
   } catch (error) {
     if (error instanceof GraphwireError) return undefined;
     throw error;
   }
+}
+
+/** Returns the names of the keyword arguments in a call's spec, `((args…), {name: …})`; none for other shapes. */
+export function keywordsOf(spec: TreeSpec): readonly Tree[] {
+  const [, keywords] = spec?.type === "builtins.tuple" && spec.children.length === 2 ? spec.children : [];
+  if (keywords === undefined || keywords === null || splitVersion(keywords.type)[0] !== "builtins.dict") return [];
+  const names = typeof keywords.context === "string" ? parsedContext(keywords.context) : keywords.context;
+  return Array.isArray(names) ? (names as readonly Tree[]) : [];
 }

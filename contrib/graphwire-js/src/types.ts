@@ -112,7 +112,7 @@ const SPELLED: ReadonlyMap<Tree, number> = new Map([
 export const float: Type<number> = {
   read(tree) {
     if (typeof tree === "number") return tree;
-    if (typeof tree === "bigint") return Number(tree);
+    if (typeof tree === "bigint" && Number.isFinite(Number(tree))) return Number(tree);
     const value = SPELLED.get(tree);
     if (value === undefined) throw wrong("a float", tree);
     return value;

@@ -1,13 +1,14 @@
 /** The rules of graphs: values are defined once and before they are used, names are legal, tensors are possible. */
 
-import { GraphwireError } from "../errors.js";
 import { parseExpression } from "../expressions.js";
 import { argumentsIn } from "../programs.js";
-import type { Argument, Device, Graph, Node, SymBool, SymFloat, SymInt, TensorMeta } from "../schema.js";
+import type { Argument, Composition, Device, Graph, Node, SymBool, SymFloat, SymInt, TensorMeta } from "../schema.js";
 import { parseTreespec } from "../treespecs.js";
-import { isClassName, isOperatorName, isParameterName, isPath, isTypeName, isValueName } from "./names.js";
+import { checkMetadata } from "./metadata.js";
+import { isClassName, isOperatorName, isOwnPath, isParameterName, isPath, isTypeName, isValueName } from "./names.js";
+import { parsed, refuse } from "./places.js";
 
-type Kind = "tensor" | "int" | "float" | "bool" | "object";
+type Kind = "tensor" | "int" | "float" | "bool" | "object" | "literal";
 
 const MAX_NESTING = 100;
 const MAX_DIMENSIONS = 64;
@@ -16,6 +17,8 @@ const MAX_REACH = 1n << 59n;
 const MAX_DEVICE = 32767n;
 
 const LITERALS = new Set<Argument["variant"]>(["as_none", "as_int", "as_float", "as_bool", "as_string"]);
+/** The operators whose results may be computed from those of their inputs. */
+const OVERLOAD = /^torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+$/;
 const RESULTS = new Set<Argument["variant"]>([
   ...LITERALS,
   "as_tensor",
@@ -31,24 +34,9 @@ const RESULTS = new Set<Argument["variant"]>([
   "as_mapping",
 ]);
 
-/** Throws the error for a violated rule. */
-export function refuse(message: string, place: string): never {
-  throw new GraphwireError("document", message, place);
-}
-
-/** Runs a check of a text with a grammar, and adds the place to its error. */
-export function parsed(place: string, parse: () => unknown): void {
-  try {
-    parse();
-  } catch (error) {
-    if (error instanceof GraphwireError) refuse(error.message, place);
-    throw error;
-  }
-}
-
 /** Checks the texts of a program's expressions, each once. */
 export class ExpressionCheck {
-  private readonly seen = new Set<string>();
+  readonly seen = new Set<string>();
 
   constructor(private readonly parse: (text: string) => unknown = parseExpression) {}
 
@@ -112,47 +100,79 @@ export class GraphCheck {
     private readonly rows: { readonly frames: number; readonly sources: number },
   ) {}
 
-  graph(graph: Graph, place: string, depth = 0): void {
+  graph(graph: Graph, place: string, depth = 0, literals: readonly (string | null)[] = []): void {
     if (depth > MAX_NESTING) refuse("arguments and subgraphs nest too deep", place);
     const values = new Map<string, Kind>();
-    const nodes = new Set(Array.from(graph.value_metadata.values(), ({ name }) => name ?? ""));
-    let isComplete = true;
+    const propagated = new Set<string>();
+    const nodes = new Set(Array.from(graph.value_metadata.values(), ({ name }) => name).filter((name) => name !== null));
+    const stated = graph.input_names ?? literals;
+    if (graph.input_names !== null && graph.input_names.length !== graph.inputs.length) refuse("another number of input_names", place);
     graph.inputs.forEach((input, index) => {
       const at = `${place}.inputs[${index}]`;
       const defined = [...valuesIn(input)];
       const isValue = defined.length === 1 && input.variant !== "as_tensors" && !input.variant.endsWith("s");
       if (!isLiteral(input) && !isValue) refuse(`an input cannot be ${input.variant}`, at);
-      this.define(input, values, at);
+      this.define(input, values, at, depth);
+      const name = stated[index] ?? null;
+      if (name === null) return;
+      if (isLiteral(input)) defineName(name, "literal", values, at);
+      else if (graph.input_names !== null && !values.has(name)) refuse("another name than that of the input itself", at);
     });
+    this.targets(graph, [...values.keys()], place);
     graph.nodes.forEach((node, index) => {
       const at = `${place}.nodes[${index}]`;
       this.node(node, values, nodes, at, depth);
-      if (node.propagate) isComplete = false;
+      const before = values.size;
       node.outputs.forEach((output, position) => {
         const there = `${at}.outputs[${position}]`;
         checkResult(output, there);
-        this.define(output, values, there);
+        this.define(output, values, there, depth);
       });
-      if (node.name !== null) nodes.add(node.name);
+      if (node.propagate) for (const name of [...values.keys()].slice(before)) propagated.add(name);
+      if (node.name !== null && !values.has(node.name)) nodes.add(node.name);
     });
     graph.outputs.forEach((output, index) => {
       this.argument(output, values, nodes, `${place}.outputs[${index}]`, depth);
     });
     if (graph.is_single_tensor_return && graph.outputs.length !== 1) refuse("a bare output that is not the only one", place);
-    if (graph.input_names !== null && graph.input_names.length !== graph.inputs.length) refuse("another number of input_names", place);
-    this.tables(graph, values, isComplete, place);
-    for (const [name, metadata] of [...graph.value_metadata, ["output", graph.output_metadata] as const]) {
-      if (metadata !== null) this.metadata(metadata, `${place}.value_metadata[${JSON.stringify(name)}]`);
+    this.tables(graph, values, propagated, place);
+    for (const [name, metadata] of graph.value_metadata) {
+      const at = `${place}.value_metadata[${JSON.stringify(name)}]`;
+      if (!values.has(name)) checkValueName(name.replace(/(?:\[[0-9]{1,9}\])+$/, ""), at);
+      if (metadata.name !== null) checkValueName(metadata.name, at);
+      if (metadata.value !== null) this.tensor(metadata.value, at);
+      this.metadata(metadata, at);
+    }
+    if (graph.output_metadata !== null) this.metadata(graph.output_metadata, `${place}.output_metadata`);
+    for (const name of graph.copies.keys()) {
+      checkValueName(name, `${place}.copies`);
+      if (values.has(name) || nodes.has(name)) refuse(`the node ${name} is already defined`, `${place}.copies`);
     }
   }
 
-  private define(argument: Argument, values: Map<string, Kind>, place: string): void {
-    for (const [name, kind] of valuesIn(argument)) {
-      if (!isValueName(name)) refuse(`${JSON.stringify(name)} is not a legal name of a value`, place);
-      if (values.has(name)) refuse(`the value ${name} is defined twice`, place);
-      values.set(name, kind);
+  /** Checks an argument outside of a graph, whose references may be to values that are gone: of a call, or an example. */
+  free(argument: Argument, place: string): void {
+    this.argument(argument, null, new Set(), place, 0);
+  }
+
+  private define(argument: Argument, values: Map<string, Kind>, place: string, depth: number): void {
+    for (const [name, kind] of valuesIn(argument)) defineName(name, kind, values, place);
+    this.extensions(argument, place, depth);
+    const held = argument.variant === "as_custom_obj" ? [argument.value] : [];
+    for (const object of held) checkClass(object.class_fqn, place);
+  }
+
+  /** Checks the names that inputs have as arguments of generated code. */
+  private targets(graph: Graph, inputs: readonly string[], place: string): void {
+    const noted = new Map<string, string>();
+    for (const [name, { target }] of graph.value_metadata) if (target !== null) noted.set(name, target);
+    for (const [name, target] of noted) {
+      checkValueName(target, place);
+      if (target !== name && inputs.includes(target)) refuse(`the argument name ${target} is the name of another input`, place);
     }
-    this.extensions(argument, place);
+    const targets = inputs.map((name) => noted.get(name) ?? name);
+    if (new Set(targets).size !== targets.length) refuse("two inputs have the same argument name", place);
+    checkHidden(graph, targets, place);
   }
 
   private node(node: Node, values: ReadonlyMap<string, Kind>, nodes: ReadonlySet<string>, place: string, depth: number): void {
@@ -168,7 +188,10 @@ export class GraphCheck {
       }
       this.argument(arg, values, nodes, at, depth);
     });
-    if (node.propagate) this.used("propagate", place);
+    if (node.propagate) {
+      this.used("propagate", place);
+      if (!OVERLOAD.test(node.target)) refuse("results whose metadata nobody can compute", place);
+    }
     this.metadata(node, place);
   }
 
@@ -176,7 +199,7 @@ export class GraphCheck {
     held: Pick<Node, "metadata" | "stack" | "from_node">,
     place: string,
   ): void {
-    checkTrace(held.metadata.get("stack_trace") ?? "", place);
+    checkMetadata(held.metadata, place);
     for (const [indices, count] of [[held.stack, this.rows.frames], [held.from_node, this.rows.sources]] as const) {
       if (indices?.some((index) => index < 0n || index >= BigInt(count)) === true) refuse("an index outside of its table", place);
     }
@@ -184,7 +207,7 @@ export class GraphCheck {
 
   private argument(
     argument: Argument,
-    values: ReadonlyMap<string, Kind>,
+    values: ReadonlyMap<string, Kind> | null,
     nodes: ReadonlySet<string>,
     place: string,
     depth: number,
@@ -197,6 +220,10 @@ export class GraphCheck {
       return;
     }
     for (const [name, kind] of valuesIn(argument)) {
+      if (values === null) {
+        checkValueName(name, place);
+        continue;
+      }
       const known = values.get(name);
       if (known === undefined && kind === "object" && isPath(name)) continue;
       if (known !== kind) refuse(`${JSON.stringify(name)} is not a value of the kind ${kind} that is defined before`, place);
@@ -210,6 +237,7 @@ export class GraphCheck {
     switch (variant) {
       case "as_graph":
         if (!isValueName(value.name)) refuse(`${JSON.stringify(value.name)} is not a legal name of a subgraph`, place);
+        if (value.node !== null) checkValueName(value.node, place);
         this.graph(value.graph, `${place}.as_graph.graph`, depth + 1);
         break;
       case "as_results":
@@ -226,9 +254,11 @@ export class GraphCheck {
         break;
       case "as_treespec":
         parsed(place, () => parseTreespec(typeof value === "string" ? value : value.spec));
+        if (typeof value !== "string") for (const name of [value.name, value.node]) if (name !== null) checkValueName(name, place);
         break;
       case "as_constant":
-        if (!isPath(typeof value === "string" ? value : value.name)) refuse("a constant without a legal name", place);
+        if (typeof value !== "string") checkValueName(value.node, place);
+        checkConstant(typeof value === "string" ? value : value.name, place);
         break;
       case "as_dtype_name":
       case "as_layout_name":
@@ -242,9 +272,10 @@ export class GraphCheck {
   }
 
   /** Notes the extensions of an argument and of those in it. */
-  private extensions(argument: Argument, place: string): void {
+  private extensions(argument: Argument, place: string, depth: number): void {
+    if (depth > MAX_NESTING) refuse("arguments nest too deep", place);
     this.extension(argument, place);
-    for (const each of argumentsIn(argument)) this.extensions(each, place);
+    for (const each of argumentsIn(argument)) this.extensions(each, place, depth + 1);
   }
 
   private extension({ variant }: Argument, place: string): void {
@@ -252,7 +283,7 @@ export class GraphCheck {
     if (extension !== undefined) this.used(extension, place);
   }
 
-  private tables(graph: Graph, values: ReadonlyMap<string, Kind>, isComplete: boolean, place: string): void {
+  private tables(graph: Graph, values: ReadonlyMap<string, Kind>, propagated: ReadonlySet<string>, place: string): void {
     const tables = [
       ["tensor_values", "tensor"],
       ["sym_int_values", "int"],
@@ -265,12 +296,16 @@ export class GraphCheck {
         if (values.get(name) !== kind) refuse(`the entry ${JSON.stringify(name)} belongs to no value`, `${place}.${table}`);
       }
       for (const [name, own] of values) {
-        if (isComplete && own === kind && !graph[table].has(name)) refuse(`the value ${name} has no entry`, `${place}.${table}`);
+        if (own === kind && !propagated.has(name) && !graph[table].has(name)) refuse(`the value ${name} has no entry`, `${place}.${table}`);
       }
     }
     for (const [name, meta] of graph.tensor_values) this.tensor(meta, `${place}.tensor_values[${JSON.stringify(name)}]`);
     for (const table of [graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values]) {
       for (const [name, value] of table) this.number(value, `${place}: ${name}`);
+    }
+    for (const [name, composition] of graph.compositions) {
+      if (!graph.tensor_values.has(name)) refuse(`no value ${JSON.stringify(name)}`, `${place}.compositions`);
+      this.composition(composition, `${place}.compositions[${JSON.stringify(name)}]`);
     }
     for (const [name, object] of graph.custom_obj_values) checkClass(object.class_fqn, `${place}.custom_obj_values[${JSON.stringify(name)}]`);
   }
@@ -279,7 +314,15 @@ export class GraphCheck {
     if (value.variant === "as_expr") this.expressions.check(value.value.expr_str, place);
   }
 
-  private tensor(meta: TensorMeta, place: string): void {
+  private composition({ parts, integers }: Composition, place: string): void {
+    for (const integer of integers) this.number(integer, place);
+    for (const part of parts) {
+      this.tensor(part.meta, place);
+      if (part.composition !== null) this.composition(part.composition, place);
+    }
+  }
+
+  tensor(meta: TensorMeta, place: string): void {
     checkDtype(meta, place);
     if (meta.dtype_name !== null) this.used("dtypes", place);
     if (meta.layout_name !== null) this.used("layouts", place);
@@ -335,7 +378,46 @@ export function checkClass(name: string, place: string): void {
   if (!isClassName(name)) refuse(`${JSON.stringify(name)} is not a legal name of a class`, place);
 }
 
-/** Checks the text of a stack trace. */
-export function checkTrace(text: string, place: string): void {
-  if (text.includes("\r") || text.includes("\0")) refuse("a stack trace with a carriage return or NUL", place);
+export function checkValueName(name: string, place: string): void {
+  if (!isValueName(name)) refuse(`${JSON.stringify(name)} is not a legal name of a value`, place);
+}
+
+function defineName(name: string, kind: Kind, values: Map<string, Kind>, place: string): void {
+  checkValueName(name, place);
+  if (values.has(name)) refuse(`the value ${name} is defined twice`, place);
+  values.set(name, kind);
+}
+
+/** Checks the name of a constant that a graph reads from its own module. */
+function checkConstant(name: string, place: string): void {
+  const [, own = ""] = /^[^.]*\.(.*)$/s.exec(name) ?? [];
+  if (!isPath(name) || !isOwnPath(own)) refuse(`${JSON.stringify(name)} is not a legal name of a constant`, place);
+}
+
+/** The names by which generated code calls something else than torch, and what calls them. */
+const HIDDEN: Readonly<Record<string, (key: string, value: unknown) => boolean>> = {
+  device: (key) => key === "as_device",
+  inf: (_, value) => value === Infinity || value === -Infinity,
+  nan: (_, value) => Number.isNaN(value),
+  range: (key) => key === "as_range",
+  slice: (key) => key === "as_slice",
+};
+
+/** Checks that no parameter of a graph's generated code hides a name that the code uses. */
+export function checkHidden(graph: Graph, parameters: readonly string[], place: string): void {
+  for (const name of parameters) {
+    const uses = Object.hasOwn(HIDDEN, name) ? HIDDEN[name] : undefined;
+    const pending: (readonly [string, unknown])[] = uses === undefined ? [] : graph.nodes.map(({ inputs }) => ["", inputs]);
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const [key, value] = next;
+      if (uses?.(key, value) === true) refuse(`the name ${name} hides what the code of the graph calls by it`, place);
+      if (value instanceof Map) pending.push(...(value as ReadonlyMap<string, unknown>));
+      else if (Array.isArray(value)) pending.push(...value.map((each: unknown) => [key, each] as const));
+      else if (typeof value === "object" && value !== null) {
+        const { variant } = value as { variant?: unknown };
+        if (typeof variant === "string") pending.push([variant, (value as { value?: unknown }).value]);
+        else pending.push(...Object.entries(value));
+      }
+    }
+  }
 }

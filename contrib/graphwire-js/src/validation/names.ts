@@ -4,7 +4,7 @@ import { KEYWORDS } from "../expressions.js";
 
 const RESERVED = new Set(["__debug__", "self", "torch", "pytree", "fx_pytree", "NoneType"]);
 const MAX_BYTES = 4096;
-const OPERATOR = /^(?:[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s"'\\`]+)$/;
+const OPERATOR = /^(?:[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*|#[A-Za-z0-9_.]+:[^:\s"'\\`]+)$/;
 const LETTERS =
   "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e\u0180-\u01c3" +
   "\u01cd-\u01f0\u01f4-\u024f\u1e00-\u1e99\u1e9c-\u1eff\u0386\u0388-\u038a\u038c\u038e-\u03a1" +
@@ -59,6 +59,13 @@ export function isNamespace(name: string): boolean {
 /** A name of an operator. */
 export function isOperatorName(name: string): boolean {
   return isShort(name) && OPERATOR.test(name);
+}
+
+/** A name of an attribute that a graph reads from its own module, with the number of its parts joined by points. */
+export function isOwnPath(path: string): boolean {
+  const parts = path.split(".");
+  const isPlain = parts.every((part) => !isDunder(part) && !KEYWORDS.has(part) && part !== "__debug__");
+  return isPlain && isValueName(path.replaceAll(".", "_"));
 }
 
 /** A qualified name of a class. */

@@ -1,36 +1,49 @@
 /** The rules of programs, besides those of graphs: signature, calls, ranges, guards, extensions. */
 
+import { CONSTANTS, parseExpression, type Expression } from "../expressions.js";
 import { parseGuard } from "../guards.js";
 import { parseInfix } from "../infix.js";
-import type { Argument, EncodedValue, InputSpec, OutputSpec, Program } from "../schema.js";
-import { parseTreespec } from "../treespecs.js";
+import type { Argument, EncodedValue, InputSpec, ModuleCallSignature, OutputSpec, Program } from "../schema.js";
+import { keywordsOf, parseTreespec } from "../treespecs.js";
 import { compactJson, documentTree } from "../diff/plain.js";
-import { checkTrace, ExpressionCheck, GraphCheck, isLiteral, parsed, refuse, valuesIn } from "./graphs.js";
-import { isNamespace, isParameterName, isPath } from "./names.js";
+import { checkHidden, checkValueName, ExpressionCheck, GraphCheck, isLiteral, valuesIn } from "./graphs.js";
+import { checkMetadata, checkTrace } from "./metadata.js";
+import { isNamespace, isParameterName, isPath, isValueName } from "./names.js";
+import { parsed, refuse } from "./places.js";
+
+/** The extensions that only the writer or the payloads tell. */
+const UNSEEN = new Set("calls containers dtypes external-weights layouts lazy-bits outputs placement results".split(" "));
+/** The form of a distribution's name and version. */
+const DISTRIBUTION = /^[A-Za-z0-9](?:[A-Za-z0-9._+!-]*[A-Za-z0-9])?$/;
+/** The parts of an expression that has a range. */
+const MAX_PARTS = 40;
 
 /** Throws if a program violates a rule of the specification that readers check. */
 export function checkProgram(program: Program, place: string): void {
   const at = (what: string): string => `${place}: ${what}`;
   const { graph_module: module, schema_version } = program;
+  const found = new Set<string>();
   const used = (extension: string, where: string): void => {
+    found.add(extension);
     if (!program.requires.includes(extension)) refuse(`the extension ${extension} is used, but not in requires`, where);
   };
   if (schema_version.minor < 0n) refuse("a negative minor version", at("schema_version"));
   for (const [name, version] of program.opset_version) {
     if (!isNamespace(name) || version < 1n) refuse("a version of operators that is not legal", at(`opset_version[${JSON.stringify(name)}]`));
   }
-  const infix = new ExpressionCheck(parseInfix);
-  for (const [text, { min_val, max_val }] of program.range_constraints) {
-    const where = at(`range_constraints[${JSON.stringify(text)}]`);
-    infix.check(text, where);
-    if (min_val !== null && max_val !== null && min_val > max_val) refuse("a range whose minimum exceeds its maximum", where);
-  }
+  checkRanges(program.range_constraints, at("range_constraints"));
+  checkRanges(module.inline_constraints ?? new Map(), at("graph_module.inline_constraints"));
   program.guards_code.forEach((text, index) => {
     parsed(at(`guards_code[${index}]`), () => parseGuard(text));
   });
-  if (program.encoded_values.size > 0) used("codecs", at("encoded_values"));
-  for (const name of program.encoded_values.keys()) checkPath(name, at("encoded_values"));
-  checkParts(program.encoded_values, at("encoded_values"));
+  for (const [values, where] of [
+    [program.encoded_values, "encoded_values"],
+    [program.example_inputs?.encoded_values ?? new Map<string, EncodedValue>(), "example_inputs.encoded_values"],
+  ] as const) {
+    if (values.size > 0) used("codecs", at(where));
+    for (const [name, { tensors }] of values) for (const each of [name, ...tensors]) checkPath(each, at(where));
+    checkParts(values, at(where));
+  }
   module.stack_frames.forEach((frame, index) => {
     for (const text of [frame.file, frame.name, frame.source]) checkTrace(text, at(`graph_module.stack_frames[${index}]`));
   });
@@ -40,11 +53,70 @@ export function checkProgram(program: Program, place: string): void {
     }
   });
   const rows = { frames: module.stack_frames.length, sources: module.node_sources.length };
-  new GraphCheck(used, new ExpressionCheck(), rows).graph(module.graph, at("graph_module.graph"));
+  const expressions = new ExpressionCheck();
+  const check = new GraphCheck(used, expressions, rows);
+  const literals = module.signature.input_specs.map((spec) =>
+    spec.variant === "constant_input" || spec.variant === "user_input" ? spec.value.name : null,
+  );
+  check.graph(module.graph, at("graph_module.graph"), 0, literals);
+  for (const { distribution, version } of program.plugins) {
+    if (![distribution, version].every((each) => DISTRIBUTION.test(each))) refuse("no name or version of a distribution", at("plugins"));
+  }
+  checkMetadata(module.metadata, at("graph_module"));
+  checkReplacements(program, expressions, at("graph_module.replacements"));
   checkSignature(program, at("graph_module.signature"));
-  checkCalls(program, at("graph_module.module_call_graph"));
+  checkCalls(program, check, at("graph_module.module_call_graph"));
   const examples = program.example_inputs;
-  if (examples !== null) parsed(at("example_inputs.spec"), () => parseTreespec(examples.spec));
+  if (examples !== null) {
+    parsed(at("example_inputs.spec"), () => parseTreespec(examples.spec));
+    for (const leaf of examples.leaves) check.free(leaf, at("example_inputs.leaves"));
+  }
+  if (new Set(program.requires).size !== program.requires.length) refuse("an extension is listed twice", at("requires"));
+  const unneeded = program.requires.filter((extension) => !found.has(extension) && !UNSEEN.has(extension));
+  if (unneeded.length > 0) refuse(`nothing uses the extension ${unneeded.join(", ")}`, at("requires"));
+}
+
+function checkRanges(ranges: Program["range_constraints"], place: string): void {
+  for (const [text, { min_val, max_val }] of ranges) {
+    const where = `${place}[${JSON.stringify(text)}]`;
+    parsed(where, () => {
+      const key = parseInfix(text);
+      if (partsOf(key) > MAX_PARTS || hasSymbolicExponent(key)) refuse("a key of too many parts, or with a symbol in an exponent", "");
+    });
+    if (min_val !== null && max_val !== null && min_val > max_val) refuse("a range whose minimum exceeds its maximum", where);
+  }
+}
+
+function partsOf(expression: Expression): number {
+  return expression.kind === "operation" ? expression.operands.reduce((sum, each) => sum + partsOf(each), 1) : 1;
+}
+
+const RAISING = /^(?:(?:OpaqueUnaryFn_)?(?:exp|sinh|cosh)|LShift|RShift|Pow|FloatPow|PowByNatural)$/;
+
+function hasSymbolicExponent(expression: Expression): boolean {
+  if (expression.kind !== "operation") return false;
+  const exponent = RAISING.test(expression.head) ? expression.operands.at(-1) : undefined;
+  return (exponent !== undefined && symbolsOf(exponent).size > 0) || expression.operands.some(hasSymbolicExponent);
+}
+
+function symbolsOf(expression: Expression): Set<string> {
+  if (expression.kind === "symbol") return new Set([expression.name]);
+  return new Set(expression.kind === "operation" ? expression.operands.flatMap((each) => [...symbolsOf(each)]) : []);
+}
+
+/** Checks that replacements of symbols contain only symbols that are not replaced themselves, and that the graph has none. */
+function checkReplacements(program: Program, expressions: ExpressionCheck, place: string): void {
+  const { replacements } = program.graph_module;
+  const check = (text: string): void => {
+    for (const name of symbolsOf(parseExpression(text))) if (replacements.has(name)) refuse(`the replaced symbol ${name}`, place);
+  };
+  for (const [name, text] of replacements) {
+    if (!program.range_constraints.has(name) || !isValueName(name) || CONSTANTS.has(name)) refuse("no symbol with a range", place);
+    parsed(place, () => {
+      check(text);
+    });
+  }
+  if (replacements.size > 0) for (const text of expressions.seen) check(text);
 }
 
 function checkPath(name: string, place: string): void {
@@ -99,10 +171,12 @@ function checkSignature(program: Program, place: string): void {
 function checkInput(spec: InputSpec, input: Argument, place: string): void {
   switch (spec.variant) {
     case "user_input":
+      if (spec.value.name !== null) checkValueName(spec.value.name, place);
       if (!sameArgument(spec.value.arg, input)) refuse("the role of another input", place);
       return;
     case "constant_input": {
       const value = spec.value.value as unknown as Argument;
+      checkValueName(spec.value.name, place);
       if (!isLiteral(input) || !sameArgument(value, input)) refuse("another literal than that of the graph", place);
       return;
     }
@@ -125,6 +199,7 @@ function checkOutput(
   place: string,
 ): void {
   if (spec.variant === "user_output") {
+    if (spec.value.name !== null) checkValueName(spec.value.name, place);
     if (!sameArgument(spec.value.arg, output)) refuse("the role of another output", place);
     const isValue = output.variant !== "as_tensors" && !output.variant.endsWith("s") && [...valuesIn(output)].length === 1;
     const isNumber = ["as_sym_int", "as_sym_float", "as_sym_bool"].includes(output.variant);
@@ -155,25 +230,46 @@ function checkOutput(
 
 // --------------------------------------------------------------------------------------------------------------- calls
 
-function checkCalls(program: Program, place: string): void {
-  program.graph_module.module_call_graph.forEach(({ fqn, signature }, index) => {
+function checkCalls(program: Program, check: GraphCheck, place: string): void {
+  const { graph, module_call_graph: calls } = program.graph_module;
+  if (calls.some(({ fqn }, index) => (fqn === "") !== (index === 0))) refuse("the first entry, and no other, is the root", place);
+  calls.forEach(({ fqn, signature }, index) => {
     const at = `${place}[${index}]`;
     if (fqn !== "") checkPath(fqn, at);
     if (signature === null) return;
-    parsed(`${at}.signature.in_spec`, () => parseTreespec(signature.in_spec));
+    for (const each of [...signature.inputs, ...signature.outputs]) check.free(each, `${at}.signature`);
+    checkKeywords(signature, `${at}.signature.in_spec`);
     parsed(`${at}.signature.out_spec`, () => parseTreespec(signature.out_spec));
     const listed = [[signature.input_names, signature.inputs], [signature.output_names, signature.outputs]] as const;
-    if (listed.some(([names, values]) => names !== null && names.length !== values.length)) {
-      refuse("another number of names than values", `${at}.signature`);
+    for (const [names, values] of listed) {
+      if (names !== null && names.length !== values.length) refuse("another number of names than values", `${at}.signature`);
+      for (const name of names ?? []) if (name !== null) checkValueName(name, `${at}.signature`);
     }
     const names = signature.forward_arg_names ?? [];
-    if (new Set(names).size !== names.length || names.includes("self") || names.some((name) => !isParameterName(name, false))) {
-      refuse("names of parameters that are not legal", `${at}.signature.forward_arg_names`);
-    }
+    checkNames(names, `${at}.signature.forward_arg_names`);
+    if (names.includes("self")) refuse("a parameter that is named self", `${at}.signature.forward_arg_names`);
+    if (index === 0) checkHidden(graph, names, at);
   });
-  for (const [name, { field_names }] of program.graph_module.treespec_namedtuple_fields) {
-    if (new Set(field_names).size !== field_names.length || field_names.some((field) => !isParameterName(field, false))) {
-      refuse("names of fields that are not legal", `${place}: ${name}`);
-    }
+  for (const [name, { field_names }] of program.graph_module.treespec_namedtuple_fields) checkNames(field_names, `${place}: ${name}`);
+}
+
+function checkNames(names: readonly string[], place: string): void {
+  if (new Set(names).size !== names.length || names.some((name) => !isParameterName(name, true))) {
+    refuse("names of parameters or fields that are not legal", place);
   }
+}
+
+/** Checks the names of keyword arguments in the structure of a call. */
+function checkKeywords({ in_spec, forward_arg_names }: ModuleCallSignature, place: string): void {
+  parsed(place, () => {
+    const spec = parseTreespec(in_spec);
+    const keywords = keywordsOf(spec);
+    if (keywords.some((name) => typeof name !== "string" || !isParameterName(name, true) || name === "self")) {
+      refuse("a name that no keyword argument has", "");
+    }
+    if (forward_arg_names !== null && forward_arg_names.length > 0) return;
+    const positional = spec?.children[0]?.children.length ?? 0;
+    const generated = new Set(Array.from({ length: positional }, (_, index) => `arg_${index}`));
+    if (keywords.some((name) => typeof name === "string" && generated.has(name))) refuse("a name of both a keyword argument and a positional one", "");
+  });
 }

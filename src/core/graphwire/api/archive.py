@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from graphwire.analysis.load_report import LoadReport
 from graphwire.analysis.stripping import Disclosure, disclosures
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
-from graphwire.analysis.validation.program_rules import check_payload_names, check_valid, validate
+from graphwire.analysis.validation.program_rules import check_payloads, check_valid, validate
 from graphwire.analysis.validation.weight_checks import weight_problems
 from graphwire.api.attached_weights import AttachedWeights
 from graphwire.api.documents import program_at_current_schema
@@ -255,7 +255,7 @@ class Archive(Closing):
             renamed = sanitize_weight_names(program) if self._package.layout.spec.is_flat else []
             check_valid(program)
             payloads = self.payloads_of(method)
-            check_payload_names([*payloads.weights, *payloads.constants])
+            check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
             payloads.complete(program)
             self._origins[method] = Origin(
                 version,
@@ -465,8 +465,9 @@ class Archive(Closing):
                 problems.append(NO_MANIFEST)
         with collected:
             payloads = self.payloads_of(method)
-            check_payload_names([*payloads.weights, *payloads.constants])
         if program is not None and payloads is not None:
+            with collected:
+                check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
             with collected:
                 payloads.complete(program)
                 held = weight_problems(program, payloads.weights, payloads.constants, payloads.unread)

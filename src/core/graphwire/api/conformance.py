@@ -38,9 +38,9 @@ from graphwire.wire.remote import RemoteFile, UniversalPath, located
 
 
 _BARE_TREES: Final = frozenset({".json", ".msgpack", ".cbor"})
-_ALLOWED: Final = frozenset({"executable", "no-weights", "unowned", "unread"})
-"""The kinds of problems that a valid file may have: extra files with code, weights that whoever loads it gives,
-bytes between records, and pickles."""
+_ALLOWED: Final = frozenset({"edited", "executable", "no-weights", "unowned", "unread"})
+"""The kinds of problems that a valid file may have: weights that were edited before torch wrote them, extra files with code,
+weights that whoever loads it gives, bytes between records, and pickles."""
 
 
 @reading("file")
@@ -111,13 +111,26 @@ def _payload_forms(archive: Archive, name: str) -> dict[str, Any]:
     payloads = archive.payloads_of(name)
     samples = {} if payloads.examples is not None else payloads.sample_inputs
     return {
-        kind: pairs((fqn, _payload_form(meta, folder, payloads, archive)) for fqn, meta in table.items())
+        kind: pairs(
+            (fqn, _payload_form(meta, folder, payloads, archive))
+            for fqn, meta in table.items()
+            if not (archive.layout.startswith("B2") and _is_pickled(meta, folder, archive))
+        )
         for kind, folder, table in (
             ("weights", WEIGHTS, payloads.weights),
             ("constants", CONSTANTS, payloads.constants),
             ("sample_inputs", SAMPLE_INPUTS, samples),
         )
     }
+
+
+def _is_pickled(meta: PayloadMeta, folder: str, archive: Archive) -> bool:
+    """Return whether a config has a record that torch pickled: what graphwire reads of it is inside that record."""
+    name, references = folder + meta.path_name, archive.weights.references
+    elsewhere = references is not None and any(
+        name in table for table in (references.records, *references.ranks)
+    )
+    return not (meta.placement or meta.shared or elsewhere or name in archive.names)
 
 
 def _payload_form(meta: PayloadMeta, folder: str, payloads: Payloads, archive: Archive) -> dict[str, Any]:

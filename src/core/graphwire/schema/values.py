@@ -235,7 +235,7 @@ MAX_ELEMENTS = 1 << 59
 def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None], offset: int | None) -> str:
     """Return what is wrong with a tensor's sizes, strides and offset (in elements), or an empty string.
 
-    Unknown values (None, a symbol) count as small.
+    Unknown values (None, a symbol) count as 1.
     """
     if len(sizes) > MAX_DIMENSIONS:
         return f"there are {len(sizes)} sizes, and at most {MAX_DIMENSIONS} are possible"
@@ -247,8 +247,8 @@ def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None],
         return "the sizes come to more elements than can be counted"
     reach = offset or 0
     for size, stride in zip(sizes, strides, strict=False):
-        if size and stride:
-            reach += (size - 1) * stride
+        if size:
+            reach += (size - 1) * (1 if stride is None else stride)
     if reach >= MAX_ELEMENTS:
         return "the strides and the offset reach further than can be counted"
     return ""

@@ -24,7 +24,7 @@ from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, P
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import PayloadConfig, PayloadMeta, Program, TensorMeta
 from graphwire.wire.archive.archive_record import SwappedRecord, payload_record
-from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.reader import ArchiveReader, damaged_record
 from graphwire.wire.payloads import (
     CONSTANTS,
     SAMPLE_INPUTS,
@@ -355,6 +355,12 @@ class Layout:
         metas: dict[bytes, TensorMeta | None] = {}
         for name, meta in config.items():
             if meta.use_pickle:
+                stated = meta.tensor_meta
+                numbers = [] if stated is None else [*stated.sizes, *stated.strides, stated.storage_offset]
+                if any((each.as_int is None) == (each.as_expr is None) for each in numbers):
+                    raise damaged_record(
+                        member, f"the tensor {name!r:.200} has a number with no variant, or two"
+                    )
                 self._add_pickled(state, name, meta, folder, copied)
                 continue
             # Equal metas become one record, which is read once.

@@ -294,7 +294,10 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
                 place = f"{folder}{name}"
                 if meta.placement not in (None, "meta", "fake"):
                     problems.append(Problem(place, "placement", f"unknown placement {meta.placement!r:.80}"))
-                if meta.use_pickle or meta.tensor_meta is None or meta.placement is not None:
+                if meta.use_pickle or meta.placement is not None:
+                    continue
+                if meta.tensor_meta is None:
+                    problems.append(Problem(place, "extent", "nothing describes the tensor"))
                     continue
                 record = self.records.get(folder + meta.path_name)
                 shared = record if meta.shared is None else self.records.get(meta.shared)

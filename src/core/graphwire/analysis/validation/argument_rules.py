@@ -164,12 +164,22 @@ def _graph(walk: Walk, scope: Scope, place: Place, value: GraphArgument, nesting
         walk.check_name((place, ".name"), value.name)
     if value.node is not None:
         walk.check_name((place, ".node"), value.node)
-    walk.check_graph(walk, (place, ".graph"), value.graph, nesting)
+    if _is_nested(walk, place, nesting):
+        walk.check_graph(walk, (place, ".graph"), value.graph, nesting)
+
+
+def _is_nested(walk: Walk, place: Place, nesting: int) -> bool:
+    """Return whether what is in an argument may be there; report it if there are too many arguments around it."""
+    if nesting > walk.nesting:
+        walk.report(place, "too-deep", f"arguments and graphs are nested deeper than {walk.nesting}")
+    return nesting <= walk.nesting
 
 
 def _inside(inside: Inside) -> Rule:
     def check_inside(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
         for step, item in inside.taken(RECORDS, value):
+            if not _is_nested(walk, place, nesting):
+                break
             check_argument(walk, scope, (place, *step), item, nesting, defines)
 
     return check_inside
@@ -177,6 +187,8 @@ def _inside(inside: Inside) -> Rule:
 
 def _entries(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
     for index, entry in enumerate(value):
+        if not _is_nested(walk, place, nesting):
+            break
         check_argument(walk, scope, (place, f"[{index}].key"), entry.key, nesting, False)
         check_argument(walk, scope, (place, f"[{index}].value"), entry.value, nesting, defines)
 
@@ -252,8 +264,6 @@ def check_argument(
                 walk.use_feature(row.feature, place)
             if defines and not row.defines:
                 walk.report(place, "misplaced", f"{name} can be neither a graph's input nor a node's output")
-            elif rule is not None and nesting >= walk.nesting:
-                walk.report(place, "too-deep", f"arguments and graphs are nested deeper than {walk.nesting}")
             elif rule is not None:
                 rule(walk, scope, (place, f".{name}"), value, nesting + 1, defines)
             return

@@ -235,8 +235,8 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 
 _LOOKED_AT = frozenset(GRAMMARS)
 """The metadata keys that have a grammar to check. Stack traces are checked separately."""
-_ELEMENT = r"\[[0-9]{1,9}\]\Z"
-"""The end of a key of `value_metadata` that refers to an element of a node's results."""
+_ELEMENT = r"(?:\[[0-9]{1,9}\])+\Z"
+"""The end of a key of `value_metadata` that refers to an element of a node's results, or of a container among them."""
 
 
 def _check_inputs(
@@ -312,7 +312,7 @@ def check_graph(
     _check_inputs(walk, scope, place, graph, literals, nesting)
     _check_targets(walk, place, graph, list(scope.defined))
     for index, node in enumerate(graph.nodes):
-        if nesting >= walk.nesting or not _is_good_node(walk, scope, node):
+        if not _is_good_node(walk, scope, node):
             _check_node(walk, scope, (place, ".nodes", index), node, nesting)
     _check_indices(walk, place, graph.nodes)
     for index, output in enumerate(graph.outputs):

@@ -50,6 +50,7 @@ from graphwire.analysis.validation.value_rules import (
     are_attribute_paths,
     check_lines,
     check_metadata,
+    check_payload,
     has_unusual_line_ends,
     is_namespace,
     is_parameter_name,
@@ -128,13 +129,20 @@ def check_valid(program: Program) -> None:
     _raise(validate(program))
 
 
-def check_payload_names(given: Collection[str]) -> None:
-    """Check that all names are legal for weights and constants, which torch sets as attributes of modules.
+def check_payloads(program: Program, *tables: Mapping[str, PayloadMeta]) -> None:
+    """Check the configs of a program: all names are legal, since torch sets weights and constants as attributes of modules,
+    and each tensor is possible and strided.
 
     Raises:
-        ValidationError: some names are not attribute paths.
+        ValidationError: some are not; the error lists every problem.
     """
-    _raise(payload_name_problems(given))
+    _raise(payload_name_problems([name for table in tables for name in table]))
+    walk = Walk(program, DEFAULT_LIMITS.nesting, None, check_graph)
+    for table in tables:
+        for name, payload in table.items():
+            if payload.tensor_meta is not None:
+                check_payload(walk, (None, "payloads", name), payload.tensor_meta, payload.placement)
+    _raise(walk.problems)
 
 
 def _raise(problems: list[Problem]) -> None:
@@ -301,8 +309,8 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
     check_graph(walk, (place, ".graph"), module.graph, 0, literals)
     _check_signature(walk, (place, ".signature"), module.signature, module.graph)
     entries = module.module_call_graph
-    if entries and entries[0].fqn:
-        message = "the first entry must be the root, whose name is empty"
+    if [index for index, entry in enumerate(entries) if not entry.fqn] != [0][: len(entries)]:
+        message = "the first entry, and no other, must be the root, whose name is empty"
         walk.report((place, ".module_call_graph[0].fqn"), "mismatch", message)
     good = are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
     for index, entry in enumerate(entries):

@@ -52,7 +52,7 @@ _NAMES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
 _PATHS = re.compile(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
 _USUAL_PATH = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _NAMESPACE = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
-_OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
+_OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
 
 LETTERS = (
     "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e\u0180-\u01c3\u01cd-\u01f0\u01f4-\u024f\u1e00-\u1e99"
@@ -406,6 +406,14 @@ def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
         check_device(walk, (place, ".device"), meta.device)
     if not meta.dtype or not meta.layout or meta.dtype_name is not None or meta.layout_name is not None:
         _check_kinds(walk, place, meta)
+
+
+def check_payload(walk: Walk, place: Place, meta: TensorMeta, placement: str | None) -> None:
+    """Check the description of a tensor in a config: one that has, or would have, strided elements in a record."""
+    if not is_usual_meta(walk, meta):
+        check_meta(walk, place, meta)
+    if placement != "fake" and meta.layout != Layout.Strided:
+        walk.report((place, ".layout"), "element-type", "the elements of a payload are strided")
 
 
 def check_composition(walk: Walk, place: Place, composition: Composition) -> None:

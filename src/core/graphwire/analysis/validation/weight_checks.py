@@ -119,11 +119,11 @@ def missing_values(
 
 
 def mismatch_problems(program: Program, differences: Iterable[tuple[str, str]]) -> list[Problem]:
-    """Return a problem for each difference, by name, of a value that the program does not list as edited."""
+    """Return a problem for each difference, by name, of a value that the program does not list as edited. A file of torch lists
+    none, so there the kind is `edited`."""
+    kind = "edited" if program.producer is None else "mismatch"
     return [
-        Problem(_place(name), "mismatch", text)
-        for name, text in differences
-        if name not in program.edited_values
+        Problem(_place(name), kind, text) for name, text in differences if name not in program.edited_values
     ]
 
 

@@ -136,8 +136,9 @@ def _check_exponent(node: ast.BinOp) -> None:
         return
     exponent = node.right.operand if isinstance(node.right, ast.UnaryOp) else node.right
     if isinstance(exponent, ast.Constant):
-        if isinstance(exponent.value, (int, float)) and abs(exponent.value) > MAX_EXPONENT:
-            _refuse(node, f"an exponent greater than {MAX_EXPONENT}")
+        power = exponent.value
+        if isinstance(power, bool) or not isinstance(power, (int, float)) or abs(power) > MAX_EXPONENT:
+            _refuse(node, f"an exponent that is no number up to {MAX_EXPONENT}")
     elif not any(isinstance(part, ast.Subscript) for part in ast.walk(exponent)):
         _refuse(node, "an exponent that is computed from numbers alone")
 

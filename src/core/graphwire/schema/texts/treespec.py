@@ -81,17 +81,34 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
             f"a treespec has protocol {protocol}; only {PROTOCOL} is supported",
             remedy="A later version of graphwire may read it",
         )
-    level, depth = [spec], 1
+    level, depth, texts = [spec], 0, 0
     while level:
-        if depth > max_depth:
-            raise _too_deep(max_depth)
         for node in level:
             if node.type is None and (node.context is not None or node.children):
                 places = (place for place, each, _ in treespec_nodes(spec) if each is node)
                 raise SchemaError("a leaf has neither context nor children", place=next(places))
+        texts += 3 * len(level) + sum([type(node.context) is str for node in level])
+        level = [node for node in level if node.type is not None]
+        texts += len(level)
+        depth += bool(level)
+        if depth > max_depth:
+            raise _too_deep(max_depth)
         level = [child for node in level for child in node.children]
-        depth += 1
+    if 2 * texts != text.count('"') - text.replace(r"\\", "").count(
+        r"\""
+    ):  # a context of lists and objects, or a key twice
+        try:
+            json.loads(text, object_pairs_hook=_unique)
+        except RecursionError:
+            raise _too_deep(max_depth) from None
     return spec
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise SchemaError("a key occurs twice in an object of a treespec")
+    return found
 
 
 def format_treespec(spec: TreeSpec) -> str:
