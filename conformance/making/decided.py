@@ -544,6 +544,17 @@ def archive_cases() -> Iterator[Case]:
         True,
     )
     yield _case(
+        "archives/name_too_long",
+        "ARC-42",
+        "a name of 4,097 bytes",
+        build((b"x" * 4083, True)),
+        False,
+        "archive",
+    )
+    yield _case(
+        "archives/name_of_the_limit", "ARC-42", "a name of 4,096 bytes", build((b"x" * 4082, True)), True
+    )
+    yield _case(
         "archives/name_twice_in_two_encodings",
         "ARC-20",
         "one name in UTF-8 and in code page 437",

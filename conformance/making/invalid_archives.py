@@ -681,6 +681,9 @@ def reference_cases() -> Iterator[Case]:
     made = table("kind")
     made["stores"][0]["kind"] = "Not A Kind"
     yield of("kind_not_legal", "REF-5", "a kind of store that is not legal", made, {"kind.safetensors": file})
+    made = table("digest_absent")
+    del made["stores"][0]["files"]["digest_absent.safetensors"]["index_sha256"]
+    yield of("digest_absent", "REF-22", "a safetensors file without the digest of its header", made)
     yield of("missing_file", "REF-6", "a file that is not there", table("missing_file"), {})
     yield of(
         "longer_file",

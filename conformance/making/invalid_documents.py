@@ -255,7 +255,7 @@ def shape_cases() -> Iterator[Case]:
     yield case(
         "documents",
         "major_version",
-        "VER-5",
+        "VER-5 HIS-3",
         "a document of another major version",
         simple(schema_version={"major": 9, "minor": 0}),
     )
