@@ -172,9 +172,10 @@ def decode_from(
     """
     from graphwire.bridge.binding import check_process_groups
     from graphwire.bridge.tensors.tensor_metas import target_device
+    from graphwire.bridge.torch_compat.private import modes_set_aside
 
     turn = _turn(target_device(device), copied=copy or archive.is_remote)
-    with archive.boundary(name), turn:
+    with archive.boundary(name), turn, modes_set_aside():
         program = archive.program_of(name)
         if not graph_only and not archive.weights.is_given and archive.weights.plugins:
             from graphwire.evolve.requirements import check_plugins

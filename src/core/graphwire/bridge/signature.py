@@ -328,7 +328,7 @@ def restore_copy_names(
 
 
 def _encode_call(context: EncodeContext, signature: Any) -> schema.ModuleCallSignature:
-    names = signature.forward_arg_names or None
+    names = signature.forward_arg_names
     for name in names or ():
         _check_text(name)
     inputs = [encode_argument_spec(spec) for spec in signature.inputs]
@@ -360,7 +360,7 @@ def _decode_call(context: DecodeContext, record: schema.ModuleCallSignature) -> 
         outputs=_decode_named(record.outputs, record.output_names),
         in_spec=decode_treespec(record.in_spec, context.registry),
         out_spec=decode_treespec(record.out_spec, context.registry),
-        forward_arg_names=record.forward_arg_names or None,
+        forward_arg_names=record.forward_arg_names,
     )
 
 
