@@ -43,7 +43,7 @@ def choose_targets(graph: torch.fx.Graph, paths: Iterable[str]) -> None:
 
 def _stem(name: str) -> str:
     """Return what all names have in common that torch may derive from a name or path."""
-    return re.sub(r"(?a)[\W_]", "", re.sub(r"(?:_\d+)+\Z", "", name)).lower()
+    return re.sub(r"(?a)[\W_]", "", name.rstrip("0123456789_")).lower()
 
 
 def hiding_parameter(module: torch.fx.GraphModule, parameters: Collection[str] = ()) -> str | None:
