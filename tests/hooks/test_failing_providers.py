@@ -318,6 +318,24 @@ def test_a_command_that_fails_ends_with_one_message(
     assert "Traceback" not in told
 
 
+@pytest.mark.parametrize("method", ["encode", "decode"])
+def test_a_format_without_its_library_names_the_library_and_the_plugin(method: str, plain: Any) -> None:
+    def imports(_: Any) -> Any:
+        raise ModuleNotFoundError("No module named 'no_such_library'", name="no_such_library")
+
+    working = {"encode": JsonFormat().encode, "decode": JsonFormat().decode}
+    good = installed(HOOKS[0], FORMAT | working)
+    bad = installed(HOOKS[0], FORMAT | working | {method: imports})
+    data = graphwire.dumps(plain, format="failing", registry=good)
+    told = failure_of(lambda: graphwire.dumps(plain, format="failing", registry=bad))
+    if method == "decode":
+        told = failure_of(lambda: graphwire.loads(data, registry=bad))
+    assert "needs the library no_such_library, which cannot be imported" in told
+    assert "Install no_such_library" in told
+    assert "gw-failing==1.5" in told
+    assert "not a failing document" not in told
+
+
 @pytest.mark.parametrize("find", [fails, lambda folder, location: location])
 def test_no_store_takes_the_files_of_a_built_in_one(find: Any, plain: Any, tmp_path: Path) -> None:
     hook = next(each for each in HOOKS if each.kind == "weight_store")

@@ -45,6 +45,8 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
         raise
     except (RecursionError, MemoryError) as error:
         raise LimitError(f"the tree is too deep or too large to be written as {wire_format.name}") from error
+    except ImportError as error:
+        raise _lacks_library(wire_format, error) from error
     except Exception as error:
         raise FormatError(f"the tree cannot be written as {wire_format.name} ({error})") from error
     if type(data) is not bytes:
@@ -56,15 +58,18 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
 
 
 def _check_written(data: bytes, tree: Tree, wire_format: WireFormat) -> None:
+    problem, cause = "it reads something else", None
     try:
-        problem = "" if same_tree(read_document(data, wire_format), tree) else "it reads something else"
+        if same_tree(read_document(data, wire_format), tree):
+            return
     except GraphwireError as error:
-        problem = error.problem
-    if problem:
-        raise FormatError(
-            f"the wire format {wire_format.name} does not read what it wrote: {problem}",
-            remedy="Update its plugin (`graphwire check-plugin` tests it); check_format=False leaves this check out",
-        )
+        if isinstance(error.__cause__, ImportError):
+            raise
+        problem, cause = error.problem, error
+    raise FormatError(
+        f"the wire format {wire_format.name} does not read what it wrote: {problem}",
+        remedy="Update its plugin (`graphwire check-plugin` tests it); check_format=False leaves this check out",
+    ) from cause
 
 
 def write_program(program: Program, wire_format: WireFormat, *, checked: bool = False) -> bytes:
@@ -173,10 +178,20 @@ def read_document(
         raise
     except (RecursionError, MemoryError) as error:
         raise LimitError(f"the {wire_format.name} document is too deep or too large to be read") from error
+    except ImportError as error:
+        raise _lacks_library(wire_format, error) from error
     except Exception as error:
         raise FormatError(f"the bytes are not a {wire_format.name} document ({error})") from error
     measure_tree(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
     return tree
+
+
+def _lacks_library(wire_format: WireFormat, error: ImportError) -> FormatError:
+    library = f"the library {error.name}" if error.name else "its library"
+    return FormatError(
+        f"the wire format {wire_format.name} needs {library}, which cannot be imported here ({error})",
+        remedy=f"Install {library.removeprefix('the library ')}",
+    )
 
 
 def _claims(wire_format: WireFormat, head: bytes) -> bool:
