@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -170,14 +171,15 @@ def _run(test_file: str, only: str, output: Output) -> int:
             encoding="utf-8",
             errors="replace",
             cwd=folder,
-            env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": folder},
+            env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": folder, "COLUMNS": "200"},
             check=False,
         )
     # pytest lists what failed last: behind the traces of a format that fails everything.
-    for line in done.stdout.splitlines():
-        if line.startswith("FAILED "):
-            _, _, test = line.partition("::test_")
-            output.line(test.replace("_", " ", test.partition(" - ")[0].count("_")), "bad", problem=True)
+    failed = re.findall(
+        r"^FAILED [^ ]*::test_(\w+)(?:\[.*?\])?(?: - (?:AssertionError: )?(.*))?$", done.stdout, re.MULTILINE
+    )
+    for test, why in reversed(dict(reversed(failed)).items()):
+        output.line(f"{test.replace('_', ' ')}{': ' * bool(why)}{why}", "bad", problem=True)
     for line in done.stdout.splitlines():
         output.line(line, problem=done.returncode != 0)
     if done.stderr:
