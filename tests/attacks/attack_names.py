@@ -230,7 +230,10 @@ TEXTS = [
         put("graph_module.signature.output_specs[0].user_output.name", "x\nimport os"),
     ),
     _document(
-        "a module call at a call", "", put(f"{CALLS}[1].fqn", "a.'+b+'"), error=None  # a text like any other
+        "a module call at a call",
+        "",
+        put(f"{CALLS}[1].fqn", "a.'+b+'"),
+        error=None,  # a text like any other
     ),
     _document(
         "a module call at a dunder",

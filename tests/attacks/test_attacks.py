@@ -19,7 +19,7 @@ import torch
 from hostile import Attack, Victim, victim
 
 import graphwire
-from graphwire.errors import ArchiveError, FormatError, SchemaError
+from graphwire.errors import ArchiveError, FormatError, GraphwireError, SchemaError
 
 SECONDS = 5
 MEBIBYTES = 300
@@ -82,3 +82,20 @@ def test_the_attack_fails(attack: Attack, good: Victim, expected: torch.Tensor) 
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     )  # in KiB; of a peak, so only ever more
     assert grown < MEBIBYTES << 10
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "attack",
+    [pytest.param(each, marks=[] if "outputs" in each.name else [pytest.mark.slow]) for each in ATTACKS],
+    ids=lambda attack: attack.name,
+)
+def test_a_module_that_runs_is_the_good_one(attack: Attack, good: Victim, expected: torch.Tensor) -> None:
+    data = attack.make(good)
+    try:
+        module = graphwire.load_module(data)
+    except GraphwireError:
+        assert attack.error is not None
+        return
+    torch.manual_seed(1)
+    assert torch.equal(module(torch.rand(4, 3), scale=torch.tensor(2.0)), expected)

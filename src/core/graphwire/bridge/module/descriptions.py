@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex
 
 import torch
 
+from graphwire.errors import DecodeError
 from graphwire.process import one_build_at_a_time, paused_gc
 
 _TOLD = frozenset(("val", "unbacked_bindings"))
@@ -114,12 +115,18 @@ for _name in (
 
 
 def nodes_of(graph: torch.fx.Graph, root: torch.nn.Module) -> dict[str, dict[str, torch.fx.Node]]:
-    """Return the nodes of a decoded graph and of the graphs inside it, by the path of the graph's module, and name."""
-    inner = {path: each for path, each in root.named_modules() if isinstance(each, torch.fx.GraphModule)}
-    return {
-        "": {node.name: node for node in graph.nodes},
-        **{path: {node.name: node for node in each.graph.nodes} for path, each in inner.items()},
-    }
+    """Return the nodes of a decoded graph and of the graphs inside it, by the path of the graph's module, and name.
+
+    Raises:
+        DecodeError: two nodes of a graph have one name, as torch's verifier says of an exported program.
+    """
+    modules = {path: each for path, each in root.named_modules() if isinstance(each, torch.fx.GraphModule)}
+    found: dict[str, dict[str, torch.fx.Node]] = {}
+    for path, each in {"": graph, **{path: module.graph for path, module in modules.items()}}.items():
+        found[path] = {node.name: node for node in each.nodes}
+        if len(found[path]) < len(each.nodes):
+            raise DecodeError("two nodes of a graph have one name", place=path or "graph")
+    return found
 
 
 def describe_at_first_look(nodes: Mapping[str, Mapping[str, torch.fx.Node]], load: Load) -> None:
