@@ -273,8 +273,8 @@ def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[s
         if way == "bytes" or not member.data:
             member.data = mutated(chance, [member.data], TOKENS if suffix == "json" else ())
             return
-        tree = changed_tree(chance, wire_format.decode(member.data))
         plain = member.name.startswith("models/") or suffix != "json"
+        tree = changed_tree(chance, wire_format.decode(member.data) if plain else json.loads(member.data))
         member.data = (
             encode(tree, suffix)
             if plain

@@ -52,7 +52,9 @@ _NAMES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
 _PATHS = re.compile(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
 _USUAL_PATH = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _NAMESPACE = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
-_OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
+_OPERATOR = re.compile(
+    r"(?:torch(?:\.[A-Za-z_][A-Za-z0-9_]*)*|(?!torch\.)[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+"
+)
 
 LETTERS = (
     "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e\u0180-\u01c3\u01cd-\u01f0\u01f4-\u024f\u1e00-\u1e99"
