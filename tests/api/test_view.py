@@ -304,6 +304,8 @@ def test_a_page_is_saved_and_opened(file, tmp_path, monkeypatch):
     assert (path.read_text("utf-8"), opened) == (page.html, [path.as_uri()])
     assert main(["view", str(file), "--no-browser", "--no-torch"]) == 0
     assert len(opened) == 1
+    assert main(["view", str(file), "--open", "-o", str(path), "--no-torch"]) == 0
+    assert opened[1:] == [path.as_uri()]
 
 
 def test_a_command_says_whether_there_was_a_browser(file, capsys, monkeypatch):
@@ -358,3 +360,17 @@ def test_importing_graphwire_imports_nothing_that_makes_pages():
     code = "import sys, graphwire; print([m for m in sys.modules if 'viewer' in m or m == 'webbrowser'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["😀", "__proto__", "a\nb", "x" * 5000, "", "class", "a/b", '"<b>'])
+def test_a_file_with_odd_names_is_shown_with_its_problems(program, tmp_path, name):
+    text = graphwire.encode(graphwire.to_schema(program)[0]).decode()
+    path = tmp_path / "odd.json"
+    path.write_text(text.replace('"conv2d"', json.dumps(name)), encoding="utf-8")
+    (shown,) = facts_of(graphwire.view(path, use_torch=False).html)["files"]
+    with graphwire.open(path) as archive:
+        listed = archive.problems()
+        assert [each["problem"] for each in shown["problems"]] == [each.message for each in listed]
+        if listed:
+            with pytest.raises(GraphwireError):  # a load stays strict
+                archive.program_of("model")

@@ -44,7 +44,19 @@ WORDS = {"view": "--no-torch"}
 """More words that a command gets."""
 INPUTS = {"file", "files"}
 NO_FILES = {
-    *("output", "in_place", "dry_run", "json", "help", "color", "quiet", "debug", "no_browser", "no_torch"),
+    *(
+        "output",
+        "in_place",
+        "dry_run",
+        "json",
+        "help",
+        "color",
+        "quiet",
+        "debug",
+        "no_browser",
+        "open",
+        "no_torch",
+    ),
     *(
         "method",
         "limits",

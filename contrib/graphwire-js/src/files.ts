@@ -38,12 +38,15 @@ export interface OpenOptions {
   readonly resolve?: Resolver;
   /** The rank whose weights are read, of a program that runs on several. */
   readonly rank?: number;
+  /** Gets what breaks a rule of the format, in a program that is only shown. Without it, such a program is refused. */
+  readonly onProblem?: (problem: GraphwireError) => void;
 }
 
 interface Settings {
   readonly limits: Limits;
   readonly resolve: Resolver | null;
   readonly rank: number | null;
+  readonly onProblem: ((problem: GraphwireError) => void) | null;
 }
 
 /** An arrangement of records in an archive. */
@@ -92,7 +95,7 @@ interface Document {
 
 /** Opens a file: reads its directory, and no record. */
 export async function openFile(what: Openable, options: OpenOptions = {}): Promise<GraphwireFile> {
-  const settings: Settings = { resolve: null, rank: null, ...options, limits: { ...DEFAULT_LIMITS, ...options.limits } };
+  const settings: Settings = { resolve: null, rank: null, onProblem: null, ...options, limits: { ...DEFAULT_LIMITS, ...options.limits } };
   const { limits } = settings;
   const source = await sourceOf(what);
   const head = await source.read(0, Math.min(source.size, 8));
@@ -165,9 +168,23 @@ export class GraphwireFile {
       const provider = this.archive === null ? "" : await this.provider(suffix);
       const format = formatOf(suffix, record, provider);
       const program = programOf(await this.tree(record, format), record);
-      checkProgram(program, record);
+      this.check(() => { checkProgram(program, record); });
       return program;
     });
+  }
+
+  private check(rule: () => void): void {
+    const { onProblem } = this.settings;
+    if (onProblem === null) {
+      rule();
+      return;
+    }
+    try {
+      rule();
+    } catch (error) {
+      if (!(error instanceof GraphwireError)) throw error;
+      onProblem(error);
+    }
   }
 
   /** Reads the tree of a file that is a document alone, whether it is a program or not. */
@@ -222,8 +239,11 @@ export class GraphwireFile {
     const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
     const plain = tables.map((table) => new Map(Array.from(table).filter(([, { use_pickle }]) => !use_pickle)));
     const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = plain;
-    checkPayloads(weights, constants, sample_inputs);
-    checkHeld(await this.program(name), weights, constants, new Set(tables.flatMap((table) => [...table.keys()])));
+    const program = await this.program(name);
+    this.check(() => {
+      checkPayloads(weights, constants, sample_inputs);
+      checkHeld(program, weights, constants, new Set(tables.flatMap((table) => [...table.keys()])));
+    });
     return { weights, constants, sample_inputs, unread, coded: false };
   }
 

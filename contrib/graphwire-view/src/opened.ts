@@ -1,8 +1,8 @@
 /** Opens what the page contains, and files that are dropped on it. */
 
-import { bufferSource, openFile, type GraphwireFile } from "graphwire-js";
+import { bufferSource, openFile, type GraphwireError, type GraphwireFile, type Openable } from "graphwire-js";
 
-import { noFacts, readFacts, type Facts, type FileFacts } from "./facts.js";
+import { noFacts, readFacts, type Facts, type FileFacts, type Problem } from "./facts.js";
 
 export interface OpenedFile {
   readonly file: GraphwireFile;
@@ -26,10 +26,19 @@ export async function openedInPage(page: Document): Promise<Opened | null> {
     if (block === null) break;
     const bytes = await inflated(block.textContent);
     const own = facts.files[index] ?? noFacts(`file ${index + 1}`);
-    files.push({ file: await openFile(bufferSource(bytes)), facts: own, size: own.inspection?.number("size") ?? bytes.length });
+    files.push({ ...(await opened(bufferSource(bytes), own)), size: own.inspection?.number("size") ?? bytes.length });
     block.remove(); // the text is not needed again
   }
   return files.length === 0 ? null : { files, facts };
+}
+
+/** Opens a file to be shown: what breaks a rule of the format is a problem, which the page lists. */
+async function opened(what: Openable, facts: FileFacts): Promise<Omit<OpenedFile, "size">> {
+  const problems: Problem[] = [...(facts.problems ?? [])];
+  const onProblem = ({ kind, message, place }: GraphwireError): void => {
+    if (facts.problems === null) problems.push({ kind, place, problem: message, remedy: "" }); // Python lists them better
+  };
+  return { file: await openFile(what, { onProblem }), facts: { ...facts, problems } };
 }
 
 async function inflated(base64: string): Promise<Uint8Array> {
@@ -41,6 +50,6 @@ async function inflated(base64: string): Promise<Uint8Array> {
 /** Opens files that somebody chose: the first two. */
 export async function openedFiles(chosen: readonly File[]): Promise<Opened> {
   const files: OpenedFile[] = [];
-  for (const each of chosen.slice(0, 2)) files.push({ file: await openFile(each), facts: noFacts(each.name), size: each.size });
+  for (const each of chosen.slice(0, 2)) files.push({ ...(await opened(each, noFacts(each.name))), size: each.size });
   return { files, facts: readFacts(null) };
 }

@@ -211,6 +211,8 @@ test("a search needs all words, and knows fields", async () => {
   assert.deepEqual(paths('"layer_norm_2"'), ["layer_norm_2"]);
   assert.deepEqual(paths("constructor __proto__"), []);
   assert.deepEqual(paths("   "), []);
+  assert.deepEqual(paths("weight:>12.5kB"), ["embedding.weight"]);
+  assert.ok(paths("dtype:f32 op:linear").length > 0 && paths("dtype:bf16").length === 0);
 });
 
 test("the difference has the items of both programs, each once", async () => {

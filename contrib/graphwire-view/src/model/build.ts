@@ -131,11 +131,15 @@ function framed(nodes: readonly Node[], steps: readonly (readonly ModuleStep[])[
   });
 }
 
+/** The branches of `cond`, by argument. */
+const BRANCHES = new Map([["true_graph", "then"], ["true_fn", "then"], ["false_graph", "else"], ["false_fn", "else"]]);
+
 function addSubgraphs(builder: Builder, item: Item, node: Node, steps: readonly ModuleStep[]): void {
   for (const held of subgraphsOf(node)) {
     const argument = node.inputs.find(({ arg }) => arg.variant === "as_graph" && arg.value === held)?.name ?? "";
     const scope = scopeOf(held.graph, `${item.scope.prefix}${held.name}/`, builder.side);
-    const title = argument === "" || argument === held.name ? held.name : `${argument}: ${held.name}`;
+    const branch = BRANCHES.get(argument);
+    const title = branch !== undefined && node.target.endsWith(".cond") ? `${branch} · ${held.name}` : argument === "" || argument === held.name ? held.name : `${argument}: ${held.name}`;
     const group = builder.add("subgraph", { parent: item, scope: item.scope }, { name: held.name, title });
     held.graph.inputs.forEach((input, index) => {
       const values = namesIn(input);

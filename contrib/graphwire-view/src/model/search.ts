@@ -10,11 +10,29 @@ import { valueFacts } from "./values.js";
 const FIELDS: Readonly<Record<string, (item: Item, module: GraphModule) => readonly string[]>> = {
   name: (item) => [item.path, item.title],
   op: (item) => (item.kind === "node" ? [item.type] : []),
+  dtype: (item) => dtypesOf(item),
   shape: (item) => (item.kind === "output" ? [item.type] : item.values.map((value) => valueFacts(item.scope.graph, value).type)),
   module: (item) => (item.kind === "module" ? [item.name, item.type] : item.kind === "weight" ? [] : [...modulesOf(item).map(({ name }) => withoutCall(name)), ...item.calls.map(({ type }) => type)]),
   file: (item, module) => (item.node === null ? [] : framesOf(item.node, module).map(({ file, line }) => `${file}:${line}`)),
   value: (item) => item.values,
 };
+
+/** The element types of what an item makes, also as people shorten them: `bf16`, `f32`, `i64`. */
+function dtypesOf(item: Item): string[] {
+  const names = (item.kind === "output" ? [item.type] : item.values.map((value) => valueFacts(item.scope.graph, value).type)).map((type) => type.split(" ")[0] ?? "");
+  return names.flatMap((name) => [name, name.replace(/^bfloat/, "bf").replace(/^float/, "f"), name.replace(/^float/, "fp"), name.replace(/^int/, "i").replace(/^uint/, "u")]);
+}
+
+const UNITS: Readonly<Record<string, number>> = { "": 1, b: 1, kb: 1e3, mb: 1e6, gb: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 };
+
+/** Whether the weights of an item satisfy `>1MB`; weights and nodes that use them have weights. */
+function hasWeights(item: Item, text: string): boolean {
+  const [, sign = "", number = "", unit = ""] = /^([<>]=?)([\d.]+)([a-z]*)$/.exec(text) ?? [];
+  const limit = Number(number) * (UNITS[unit] ?? NaN);
+  if (sign === "" || Number.isNaN(limit)) return item.kind === "weight" && item.path.toLowerCase().includes(text);
+  if (item.kind !== "weight" || item.bytes === 0) return false;
+  return sign.startsWith(">") ? item.bytes > limit || (sign === ">=" && item.bytes === limit) : item.bytes < limit || (sign === "<=" && item.bytes === limit);
+}
 
 export const FIELD_NAMES = Object.keys(FIELDS);
 
@@ -26,7 +44,7 @@ interface Word {
 /** Splits a query: words that all must occur, `"quoted text"`, and `field:word`. */
 function wordsOf(query: string): Word[] {
   return Array.from(query.matchAll(/(?:(\w+):)?(?:"([^"]*)"|(\S+))/g), ([whole, field, quoted, plain]): Word => {
-    if (field !== undefined && Object.hasOwn(FIELDS, field)) return { field, text: (quoted ?? plain ?? "").toLowerCase() };
+    if (field === "weight" || (field !== undefined && Object.hasOwn(FIELDS, field))) return { field, text: (quoted ?? plain ?? "").toLowerCase() };
     return { field: null, text: (quoted === undefined || field !== undefined ? whole : quoted).toLowerCase() };
   }).filter(({ text }) => text !== "");
 }
@@ -54,9 +72,10 @@ export class Index {
     const words = wordsOf(query);
     if (words.length === 0) return [];
     const everywhere = ["name", "op", "shape", "module", "file"];
-    const found = this.items.all.filter(({ id, kind, shownAs }) => {
+    const found = this.items.all.filter((item) => {
+      const { id, kind, shownAs } = item;
       if (kind === "program" || kind === "run" || shownAs !== null) return false;
-      return words.every(({ field, text }) => (field === null ? everywhere : [field]).some((name) => this.field(name)[id]?.includes(text) === true));
+      return words.every(({ field, text }) => field === "weight" ? hasWeights(item, text) : (field === null ? everywhere : [field]).some((name) => this.field(name)[id]?.includes(text) === true));
     });
     const isWeight = (item: Item): number => (item.kind === "weight" ? 1 : 0);
     return found.sort((a, b) => isWeight(a) - isWeight(b));

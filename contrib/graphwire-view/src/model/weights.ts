@@ -94,7 +94,9 @@ export function addBytes(root: Item, weights: readonly Weight[]): void {
       else known.push(weight);
     }
   }
+  const bytes = new Map(weights.map((weight) => [weight.name, weight.bytes]));
   for (const item of within(root)) {
+    if (item.kind === "weight") item.bytes = bytes.get(item.name) ?? 0;
     if (item.kind === "program") item.bytes = storedBytes(weights);
     else if (item.kind === "module") item.bytes = storedBytes(held.get(withoutCall(item.name)) ?? []);
   }

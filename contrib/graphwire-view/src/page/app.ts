@@ -200,6 +200,8 @@ export class App implements Chooser {
   }
 
   followLink(): void {
+    const query = new URLSearchParams(location.hash.slice(1)).get("search");
+    if (query !== null && query !== this.parts.search.value) this.search(query);
     const link = readLink(location.hash);
     if (link === null) return;
     const item = itemOfPath(this.side.items, link.node);

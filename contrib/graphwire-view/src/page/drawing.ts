@@ -98,7 +98,7 @@ export class Drawing {
     const colour = colours.get(item);
     const count = found.get(item) ?? 0;
     const small = isPassing(item);
-    const classes = ["box", item.kind, item.kind === "node" ? categoryOf(item) : "", small ? "small" : "", open ? `open depth-${depth % 3}` : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
+    const classes = ["box", item.kind, item.kind === "node" ? categoryOf(item) : "", small ? "small" : "", item.kind === "input" && item.users.length === 0 ? "unused" : "", open ? `open depth-${depth % 3}` : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
     const label = [item.kind, titleOf(item), item.name === item.title ? "" : item.name, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : "", colour?.text ?? ""];
     const group = svg("g", {
       class: classes.filter((each) => each !== "").join(" "),

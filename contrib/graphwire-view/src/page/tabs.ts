@@ -71,4 +71,4 @@ export class Tabs {
   }
 }
 
-const HELP = "All words must occur in an item’s name, operator, shape, module or source file. op:linear looks in operators alone; so do name:, shape:, module:, file: and value:.";
+const HELP = "All words must occur in an item’s name, operator, shape, module or source file. op:linear looks in operators alone; so do name:, shape:, dtype:, module:, file: and value:. weight:>1MB finds weights by their size.";

@@ -272,6 +272,14 @@ class Archive(Closing):
                 LOG.info("%s: skipped %s: %s", self.file, name, why)
         return program
 
+    def unchecked_program_of(self, method: str) -> Program:
+        """Return the records of a program, also of one that breaks rules of the format: to be shown, never to be built.
+
+        Raises:
+            GraphwireError: the document cannot be read as records.
+        """
+        return program_at_current_schema(self._package.program_or_tree_of(method))[0]
+
     def version_of(self, method: str) -> Version:
         """Return the schema version of a program's document in the file.
 

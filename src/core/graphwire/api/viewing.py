@@ -19,7 +19,14 @@ from graphwire.api.error_boundary import reading, source_name
 from graphwire.api.options import OpenOptions, options_of, programs_by_name
 from graphwire.api.programs import DEFAULT_METHOD, to_schema
 from graphwire.api.saved_weights import list_weights
-from graphwire.errors import ArchiveError, EncodeError, Obstacle, escaped, shortened
+from graphwire.errors import (
+    ArchiveError,
+    EncodeError,
+    Obstacle,
+    ValidationError,
+    escaped,
+    shortened,
+)
 from graphwire.evolve.targets import obstacles_by_target
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program, WeightReferences
@@ -221,8 +228,20 @@ def _chosen(programs: dict[str, T], method: str | None) -> dict[str, T]:
 
 def _of_archive(archive: Archive, method: str | None) -> Shown:
     names = archive.methods if method is None else (archive.method(method),)
-    programs = {name: (archive.program_of(name), archive.payloads_of(name)) for name in names}
+    programs = {name: _shown_program(archive, name) for name in names}
     return Shown(Path(source_name(archive)).name, programs, archive, archive.registry)
+
+
+def _shown_program(archive: Archive, name: str) -> tuple[Program, Payloads]:
+    """Return a program and its payloads, also if it breaks rules of the format: a page only shows it, and lists the problems."""
+    try:
+        return archive.program_of(name), archive.payloads_of(name)
+    except ValidationError:
+        program = archive.unchecked_program_of(name)
+    try:
+        return program, archive.payloads_of(name)
+    except ValidationError:
+        return program, Payloads()
 
 
 # ---------------------------------------------------------------------------- the facts about weights that a page shows
@@ -338,8 +357,11 @@ def facts_of(shown: Shown, *, targets: bool, use_torch: bool) -> FileFacts:
     )
 
 
-def _inspection(archive: Archive) -> dict[str, Any]:
-    tree: dict[str, Any] = msgspec.to_builtins(archive.inspect())
+def _inspection(archive: Archive) -> dict[str, Any] | None:
+    try:
+        tree: dict[str, Any] = msgspec.to_builtins(archive.inspect())
+    except ValidationError:
+        return None  # the problems say why
     tree["records"] = len(tree["records"])
     for method in tree["methods"]:
         del method["summary"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,9 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="without --output: write the page to a temporary file, and do not open it",
     )
+    parser.add_argument(
+        "--open", action="store_true", help="with --output: open the page in the browser, too"
+    )
     parser.add_argument("--no-torch", action="store_true", help="do without torch, which counts operations")
     parser.add_argument(
         "--targets", action="store_true", help="list the torch releases that can read the programs"
@@ -73,7 +78,9 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
     overlay: dict[str, dict[str, Any]] = {}
     for path in arguments.overlays:
         overlay |= read_overlays(path)
-    with output.progress("Writing the page"):
+    torch_is_next = not arguments.no_torch and "torch" not in sys.modules and find_spec("torch") is not None
+    task = "Importing torch, which counts operations (--no-torch does without), and writing the page"
+    with output.progress(task if torch_is_next else "Writing the page"):
         made = graphwire.view(
             *(each.source for each in inputs),
             overlay=overlay,
@@ -87,10 +94,11 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
         page = made.html.encode("utf-8")
         place.write(page, arguments.storage_options)
         tell_written(output, place)
-    else:
+    if place is None or arguments.open:
         import webbrowser
 
-        path = made.show(browser=False)
+        is_here = place is not None and Path(arguments.output).is_file()
+        path = Path(arguments.output).absolute() if is_here else made.show(browser=False)
         if arguments.no_browser:
             output.line(f"{path}: written")
         elif webbrowser.open(path.as_uri()):

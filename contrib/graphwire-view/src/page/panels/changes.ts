@@ -49,7 +49,7 @@ function itemSection(context: Context, title: string, items: readonly Item[]): H
 }
 
 function itemTable(context: Context, items: readonly Item[]): HTMLElement {
-  return longTable(["", "Node", "What"], items, (item): Child[] => [
+  return longTable(["Change", "Node", "What"], items, (item): Child[] => [
     item.mark === null ? null : sign(item.mark),
     html("div", {}, textButton(item.path, () => { context.reveal(item); }), html("div", { class: "quiet" }, item.title)),
     (context.difference?.changeOf.get(item)?.details ?? []).map(({ what, a, b }) => `${what}: ${a === "" ? "nothing" : a} → ${b === "" ? "nothing" : b}`).join("; "),
@@ -80,7 +80,7 @@ function methods({ side, before }: Context): HTMLElement | null {
     ...earlier.filter((name) => !later.includes(name)).map((name) => [sign("removed"), name]),
     ...later.filter((name) => !earlier.includes(name)).map((name) => [sign("added"), name]),
   ];
-  return rows.length === 0 ? null : section("Methods", table(["", "Name"], rows));
+  return rows.length === 0 ? null : section("Methods", table(["Change", "Name"], rows));
 }
 
 /** The other sections of a difference, such as inputs and versions. */
@@ -95,7 +95,7 @@ function changeTable(changes: readonly Change[]): HTMLElement {
     if (details.length === 0) return [[...first, "", "", ""]];
     return details.map(({ what, a, b }, index): Child[] => [...(index === 0 ? first : ["", ""]), what, a === "" ? "" : html("del", {}, a), b === "" ? "" : html("ins", {}, b)]);
   });
-  return html("div", { class: "scroll" }, table(["", "Name", "What", "Before", "After"], rows));
+  return html("div", { class: "scroll" }, table(["Change", "Name", "What", "Before", "After"], rows));
 }
 
 /** Says in one sentence what differs. */
