@@ -169,7 +169,8 @@ class Repository:
             ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
             cwd=ROOT, capture_output=True, text=True, check=True,
         ).stdout.split()  # fmt: skip
-        self.files = [PurePath(each) for each in listed if "templates" not in each and (ROOT / each).exists()]
+        apart = re.compile("/templates/|^tests/plugins_of_before/")  # distributions of their own
+        self.files = [PurePath(each) for each in listed if not apart.search(each) and (ROOT / each).exists()]
 
     def matching(self, patterns: tuple[str, ...]) -> set[PurePath]:
         return {PurePath(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.glob(pattern)} & {
