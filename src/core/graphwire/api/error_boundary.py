@@ -245,8 +245,10 @@ def _as_graphwire_error(
 
 def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
     """Add a remedy that names the plugin to a `GraphwireError` that wraps an exception of a plugin."""
-    cause = error.__cause__
-    while isinstance(cause, GraphwireError):
+    cause: BaseException | None = error
+    seen = set[int]()  # fsspec keeps an error and raises it again, so causes may go round
+    while isinstance(cause, GraphwireError) and id(cause) not in seen:
+        seen.add(id(cause))
         cause = cause.__cause__
     if cause is None or error.file:
         return
