@@ -28,7 +28,10 @@ WHY = {
         "torch": "`ExportedProgram`: to save, load and export programs",
         "sympy": "expressions of symbolic sizes, which torch has as objects of sympy",
     },
-    "remote": {"fsspec": "files at URLs; each protocol has a package of its own, HTTP aiohttp"},
+    "remote": {
+        "fsspec": "files at URLs; each protocol has a package of its own",
+        "aiohttp": "files at http and https; its client drops credentials that a redirect would send to another server",
+    },
     "completion": {"argcomplete": "completion of commands and files in bash, zsh and fish"},
 }
 """Why each direct dependency is there, by extra; the base first."""

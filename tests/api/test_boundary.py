@@ -137,14 +137,14 @@ class Format(JsonFormat):
         SWITCH()
         return super().encode(tree)
 
-    def decode(self, buffer: Any) -> Any:
+    def decode_bounded(self, buffer: Any, containers: int) -> Any:
         SWITCH()
-        return super().decode(buffer)
+        return super().decode_bounded(buffer, containers)
 
     def matches(self, head: bytes) -> bool:
         return False
 
-    encode_records = decode_program = decode_bounded = None  # type: ignore[assignment]
+    encode_records = decode_program = None  # type: ignore[assignment]
 
 
 class Plugin:

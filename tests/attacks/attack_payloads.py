@@ -28,7 +28,12 @@ META = f"{W}.tensor_meta"
 BIAS = "['lin.bias']"
 
 
-def _weights(name: str, told: str, *changes: Change, error: type[Exception] | None = ArchiveError) -> Attack:
+def _weights(
+    name: str,
+    told: str,
+    *changes: Change,
+    error: type[Exception] | tuple[type[Exception], ...] | None = (ArchiveError, ValidationError),
+) -> Attack:
     return Attack(name, lambda victim: victim.with_config(WEIGHTS, *changes), error, told)
 
 

@@ -34,7 +34,7 @@ class Attack(NamedTuple):
 
     name: str
     make: Callable[[Victim], bytes]
-    error: type[Exception] | None
+    error: type[Exception] | tuple[type[Exception], ...] | None
     """What loading it raises; None where it loads, and what is loaded is harmless."""
     told: str = ""
     """A pattern that the message matches: what is wrong, and where."""

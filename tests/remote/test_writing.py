@@ -137,7 +137,7 @@ def test_no_url_comes_from_a_file(
     """A reference that is a URL, or leads out of the folder, is refused, whatever is there."""
     graphwire.save(program, "memory://bucket/program.pt2", weights="memory://bucket/model.safetensors")
     bucket.cp("/bucket/model.safetensors", "/other/model.safetensors")
-    with ArchiveReader("memory://bucket/program.pt2") as archive:
+    with ArchiveReader(bucket.cat("/bucket/program.pt2")) as archive:
         records = {name: archive.read(name) for name in archive.names}
     for location in (
         "memory://other/model.safetensors",

@@ -493,7 +493,7 @@ def check_parameters(
     call = record.graph_module.module_call_graph[0].signature
     assert call is not None  # check_entry
     names = call.forward_arg_names or [str(each) for each in keywords_of(parse_treespec(call.in_spec))]
-    if hiding := hiding_parameter(module, names):
+    if hiding := hiding_parameter(module, names, is_new=error is DecodeError):
         raise error(
             f"the name {hiding!r} of an argument hides what generated code calls by it",
             place="graph_module.module_call_graph[0].signature",

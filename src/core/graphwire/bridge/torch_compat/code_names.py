@@ -46,12 +46,15 @@ def _stem(name: str) -> str:
     return re.sub(r"(?a)[\W_]", "", name.rstrip("0123456789_")).lower()
 
 
-def hiding_parameter(module: torch.fx.GraphModule, parameters: Collection[str] = ()) -> str | None:
+def hiding_parameter(
+    module: torch.fx.GraphModule, parameters: Collection[str] = (), *, is_new: bool = False
+) -> str | None:
     """Return a parameter that hides what generated code means by its name, in a module or one inside it; None if there is none.
 
     Args:
         module: the module, whose graphs may have changed since their code was generated.
         parameters: the names of the parameters that the module has once it is unlifted.
+        is_new: whether the code is that of the graphs, so that it need not be generated again.
     """
     for each in module.modules():
         if not isinstance(each, torch.fx.GraphModule):
@@ -61,16 +64,29 @@ def hiding_parameter(module: torch.fx.GraphModule, parameters: Collection[str] =
         names.update(() if info is None else info.orig_args, parameters if each is module else ())
         known = getattr(type(each).forward, "__globals__", {})
         if names := {name for name in names if name in fx_graph._illegal_names or name in known}:
-            used = _names_used(each.graph.python_code("self").src)
+            used = _names_used(each.code if is_new else each.graph.python_code("self").src, names)
             names &= used | _UNLIFTED if parameters and each is module else used
         if names:
             return min(names)
     return None
 
 
-def _names_used(code: str) -> set[str]:
-    """Return the names that generated code uses, apart from its parameters where it only gives them to nodes."""
+_OF_PARAMETERS = re.compile(
+    r"^\s*(?:def .*|[\w, ]+, = fx_pytree\.tree_flatten_spec\(.*|\w+ = \w+)$", re.MULTILINE
+)
+"""The lines of generated code that declare parameters, or only give them to nodes."""
+
+
+def _names_used(code: str, wanted: Collection[str]) -> set[str]:
+    """Return the names that generated code uses, apart from its parameters where it only gives them to nodes.
+
+    Args:
+        wanted: the names that matter. Code whose other lines have none of these words is not parsed.
+    """
     used: set[str] = set()
+    rest = _OF_PARAMETERS.sub("", code)
+    if not any(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", rest) for name in wanted):
+        return used
     try:
         functions = ast.parse(code).body
     except SyntaxError:  # an argument without a literal: the code cannot run

@@ -76,15 +76,16 @@ class _Descriptor:
     A read in progress refers to it: while it is used, its number cannot become that of another file.
     """
 
-    __slots__ = ("_file", "name", "number")
+    __slots__ = ("name", "number")
 
     def __init__(self, file: io.FileIO) -> None:
-        self._file = file
-        self.name = file.name
-        self.number = file.fileno()
+        # A number of its own: the collector may finalize a file object in a cycle before this one, with a warning.
+        with file:
+            self.name = file.name
+            self.number = os.dup(file.fileno())
 
     def __del__(self) -> None:
-        self._file.close()
+        os.close(self.number)
 
 
 class FileSource:
