@@ -238,7 +238,8 @@ def _main(words: list[str]) -> int:
             # torch tells so wherever NumPy is absent, which no command needs.
             warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
             _load_plugins()
-            code: int = arguments.run(arguments, output)
+            run = getattr(arguments, "run_of_plugin", None) or arguments.run
+            code: int = run(arguments, output)
             sys.stdout.flush()
             return code
     except BrokenPipeError:
@@ -359,15 +360,15 @@ def _commands_of_plugins() -> dict[str, _Command]:
         def add(parser: argparse.ArgumentParser) -> None:
             with calling(owner, f"`add` of {what}", PluginError):
                 registry.commands[name].add(parser)
-                run = parser.get_default("run")
-                if not callable(run):
-                    raise PluginError(f"`add` of {what} of {owner} sets no default `run`")
 
             def named(arguments: argparse.Namespace, output: Output) -> Any:
+                run = getattr(arguments, "run", None)  # of the command, or of the action of it that was chosen
+                if not callable(run):
+                    raise PluginError(f"`add` of {what} of {owner} sets no default `run`")
                 with calling(owner, what, PluginError, OSError):
                     return run(arguments, output)
 
-            parser.set_defaults(run=named)
+            parser.set_defaults(run_of_plugin=named)
 
         return lambda: add
 
