@@ -118,6 +118,8 @@ export class GraphwireFile {
   private readonly documents: ReadonlyMap<string, Document>;
   private readonly programs = new Map<string, Promise<Program>>();
   private readonly tables = new Map<string, Promise<Payloads>>();
+  /** The names in the configs that payloads were read from, those of pickled tensors included. */
+  private readonly listed = new WeakMap<Payloads, ReadonlySet<string>>();
   private readonly pickles = new Map<string, Promise<TorchSave | null>>();
   private readonly elsewhere = new Map<"", Promise<WeightReferences | null>>();
   private readonly limits: Limits;
@@ -219,7 +221,19 @@ export class GraphwireFile {
   }
 
   /** Reads the tables of a program's weights, constants and sample inputs, and none of their elements. */
-  payloads(name?: string): Promise<Payloads> {
+  async payloads(name?: string): Promise<Payloads> {
+    const [chosen] = this.document(name);
+    const found = await this.partialPayloads(chosen);
+    const listed = this.listed.get(found);
+    if (listed !== undefined) {
+      const program = await this.program(chosen);
+      this.check(() => { checkHeld(program, found.weights, found.constants, listed); });
+    }
+    return found;
+  }
+
+  /** Reads the tables as `payloads`, also where the program has weights that they lack. */
+  partialPayloads(name?: string): Promise<Payloads> {
     const [chosen] = this.document(name);
     return once(this.tables, chosen, () => (this.layout.name === "B2" ? this.configs(chosen) : this.pickled(chosen)));
   }
@@ -239,12 +253,10 @@ export class GraphwireFile {
     const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
     const plain = tables.map((table) => new Map(Array.from(table).filter(([, { use_pickle }]) => !use_pickle)));
     const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = plain;
-    const program = await this.program(name);
-    this.check(() => {
-      checkPayloads(weights, constants, sample_inputs);
-      checkHeld(program, weights, constants, new Set(tables.flatMap((table) => [...table.keys()])));
-    });
-    return { weights, constants, sample_inputs, unread, coded: false };
+    this.check(() => { checkPayloads(weights, constants, sample_inputs); });
+    const payloads = { weights, constants, sample_inputs, unread, coded: false };
+    this.listed.set(payloads, new Set(tables.flatMap((table) => [...table.keys()])));
+    return payloads;
   }
 
   private async pickled(name: string): Promise<Payloads> {

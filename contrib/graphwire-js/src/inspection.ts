@@ -114,7 +114,7 @@ async function loadReport(file: GraphwireFile, method: string, format: string): 
   const unread = file.archive === null ? "" : (await file.payloads(method)).unread;
   const absent = later.flatMap((version) => version.absent ?? []);
   if (program.example_inputs === null && unread === "" && !file.hasPickledInputs(method)) absent.push("example inputs");
-  const reason = `the example inputs are left out: ${unread}`;
+  const reason = `the example inputs are dropped: ${unread}`;
   return {
     method,
     producer: program.producer ?? `torch ${program.torch_version}`,

@@ -131,7 +131,7 @@ export async function diffFiles(a: GraphwireFile, b: GraphwireFile): Promise<Fil
 
 async function tablesOf(file: GraphwireFile, name: string): Promise<PayloadTables> {
   if (file.archive === null) return { weights: new Map(), constants: new Map(), facts: () => null };
-  const { weights, constants } = await file.payloads(name);
+  const { weights, constants } = await file.partialPayloads(name);
   return { weights, constants, facts: await file.recordFacts(name) };
 }
 
