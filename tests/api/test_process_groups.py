@@ -80,8 +80,8 @@ def test_each_rank_reads_its_own_slices_of_the_unsharded_weights(world: list[dic
         assert seen["equal"]
         assert seen["size"] < 16_000
         assert seen["mapped"] == [], "a mapping would read ahead what other ranks need"
-        assert seen["read beyond the graph and the index"] <= seen["own"] + 1024, (
-            "rows are read with short gaps"
+        assert seen["read beyond the graph and the index"] <= seen["own"] + 1024 + seen["size"], (
+            "rows are read with short gaps; the program's own file, which is small, is read at once"
         )
         assert seen["problems"] == []
         assert (seen["own file"], seen["converted"]) == (True, True)

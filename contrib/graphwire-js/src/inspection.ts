@@ -111,7 +111,7 @@ async function loadReport(file: GraphwireFile, method: string, format: string): 
   for (const node of nodesOf(program)) {
     if (node.propagate) derived.push(`what ${node.name ?? node.target} makes, by running it on metadata`);
   }
-  const unread = file.archive === null ? "" : (await file.payloads(method)).unread;
+  const unread = file.archive === null ? "" : (await file.partialPayloads(method)).unread;
   const absent = later.flatMap((version) => version.absent ?? []);
   if (program.example_inputs === null && unread === "" && !file.hasPickledInputs(method)) absent.push("example inputs");
   const reason = `the example inputs are dropped: ${unread}`;

@@ -91,7 +91,7 @@ export async function summarizeProgram(file: GraphwireFile, name?: string): Prom
   const program = await file.program(name);
   const chosen = name ?? file.programNames[0] ?? "";
   if (file.archive === null) return summarize(program, chosen);
-  const { weights, constants, coded } = await file.payloads(chosen);
+  const { weights, constants, coded } = await file.partialPayloads(chosen);
   const summary = summarize(program, chosen, weights, constants);
   return coded ? { ...summary, features: [...summary.features, "codecs"] } : summary;
 }

@@ -59,8 +59,8 @@ def __getattr__(name: str) -> Any:
         full = f"{__name__}.{_MODULES[name]}"
         try:
             # pytest explains only the assertions of test files, and of modules that are registered before they are imported.
-            if "pytest" in sys.modules and full not in sys.modules:
-                sys.modules["pytest"].register_assert_rewrite(full)
+            if (pytest := sys.modules.get("pytest")) and full not in sys.modules:
+                pytest.register_assert_rewrite(full)
             module = importlib.import_module(full)  # noqa: TID251 a module of this package
         except ModuleNotFoundError as error:
             remedy = "Run: pip install 'graphwire[test]'"

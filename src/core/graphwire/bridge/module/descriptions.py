@@ -7,7 +7,7 @@ somebody first reads what only that tells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, SupportsIndex
 
 import torch
@@ -57,12 +57,13 @@ class _Graph:
 class _Meta(dict[str, Any]):
     """The metadata of a node, completed at the first look at what it lacks."""
 
-    __slots__ = ("_graph", "_name")
+    __slots__ = ("_graph", "_had_token", "_name")
 
-    def __init__(self, known: Any, graph: _Graph, name: str) -> None:
+    def __init__(self, known: Any, graph: _Graph, name: str, had_token: bool) -> None:
         super().__init__(known)
         self._graph: _Graph | None = graph
         self._name = name
+        self._had_token = had_token
 
     def __missing__(self, key: str) -> Any:
         if key in _TOLD and self._complete():
@@ -71,7 +72,7 @@ class _Meta(dict[str, Any]):
 
     def __copy__(self) -> dict[str, Any]:
         known = dict.items(self)
-        return dict(known) if self._graph is None else _Meta(known, self._graph, self._name)
+        return dict(known) if self._graph is None else _Meta(known, self._graph, self._name, self._had_token)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         self._complete()
@@ -83,6 +84,8 @@ class _Meta(dict[str, Any]):
             return False
         for key, value in graph.meta(self._name).items():
             if key in _TOLD:
+                if key == "val" and self._had_token:  # The program's node returns a token before its results.
+                    value = value[1] if len(value) == 2 else value[1:]  # noqa: PLW2901
                 dict.setdefault(self, key, value)
         self._graph = None
         return True
@@ -129,11 +132,14 @@ def nodes_of(graph: torch.fx.Graph, root: torch.nn.Module) -> dict[str, dict[str
     return found
 
 
-def describe_at_first_look(nodes: Mapping[str, Mapping[str, torch.fx.Node]], load: Load) -> None:
+def describe_at_first_look(
+    nodes: Mapping[str, Mapping[str, torch.fx.Node]], had_token: Collection[torch.fx.Node], load: Load
+) -> None:
     """Let the metadata of nodes be completed at the first look.
 
     Args:
         nodes: what `nodes_of` returned before nodes were renamed.
+        had_token: the nodes whose calls had an effect token in the program.
         load: decodes the program.
     """
     program = _Program(load)
@@ -141,4 +147,4 @@ def describe_at_first_look(nodes: Mapping[str, Mapping[str, torch.fx.Node]], loa
         graph = _Graph(program, path)
         for name, node in named.items():
             # Not by an assignment, which would also remove the node from the graph's tables and add it again.
-            object.__setattr__(node, "meta", _Meta(node.meta, graph, name))
+            object.__setattr__(node, "meta", _Meta(node.meta, graph, name, node in had_token))

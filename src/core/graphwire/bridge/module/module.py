@@ -108,6 +108,7 @@ def decode_module(
     check_entry(record, DecodeError)
     check_attributes(record, graph, DecodeError)
     named = nodes_of(graph, root)
+    had_token: set[torch.fx.Node] = set()
     nodes = named[""]
     lifted = {nodes[each.value]: spec for spec, each in held}
     rename_builtins(graph)
@@ -115,6 +116,7 @@ def decode_module(
     if record.verifiers[0] != _TRAINING:
         objects = {nodes[each.value]: constants.get(each.name) for spec, each in held if spec.custom_obj}
         replaced = remove_effect_tokens(graph, root, objects, lifted)
+        had_token = {*replaced.values()}
         named = {path: {name: replaced.get(e, e) for name, e in each.items()} for path, each in named.items()}
         outputs = [spec for spec in outputs if spec.token is None]
     module = ProgramModule()
@@ -127,7 +129,7 @@ def decode_module(
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
-    describe_at_first_look(named, load)
+    describe_at_first_look(named, had_token, load)
     tell_omitted(context, dropped)
     if unchecked:
         leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), dropped)
