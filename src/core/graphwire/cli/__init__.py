@@ -362,9 +362,7 @@ def _commands_of_plugins() -> dict[str, _Command]:
                 registry.commands[name].add(parser)
 
             def named(arguments: argparse.Namespace, output: Output) -> Any:
-                run = getattr(
-                    arguments, "run", None
-                )  # of the command, or of the action of it that was chosen
+                run = getattr(arguments, "run", None)  # of the command, or of its action
                 if not callable(run):
                     raise PluginError(f"`add` of {what} of {owner} sets no default `run`")
                 with calling(owner, what, PluginError, OSError):

@@ -29,7 +29,7 @@ CLOSED = "the archive is closed"
 _READ_BYTES = 1 << 20
 READ_WHOLE = 16 << 20
 """In bytes. A file up to this size is read, a larger one is mapped: where another program shortens a file, its mapped memory ends
-the process (SIGBUS). Reading takes 0.3 ms a MiB, of which mapped pages take a good part, too, once they are used."""
+the process (SIGBUS). Reading takes 0.3 ms a MiB."""
 
 
 class Source(Protocol):
