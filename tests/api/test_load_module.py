@@ -232,10 +232,6 @@ def test_a_fresh_process_imports_neither_sympy_nor_the_compiler(data: bytes, tmp
             r"parts\['a'\]\.shape\[0\] is 2, must be x\.shape\[0\], and x\.shape\[0\] is 5",
         ),
         (
-            lambda x, parts: (x, {**parts, "b": torch.randn(15)}),
-            r"parts\['b'\]\.shape\[0\] is 15, must be 2\*\w+ for a whole",
-        ),
-        (
             lambda x, parts: (x, {**parts, "b": torch.randn(130)}),
             r"parts\['b'\]\.shape\[0\] is 130, must be at most 128",
         ),
@@ -315,6 +311,16 @@ def test_what_both_refuse_of_random_shapes(make: Callable[[], ExportedProgram]) 
         assert one is None or isinstance(one, InputError)
         refused += one is not None
     assert 20 < refused < 180, refused
+
+
+def test_without_example_inputs_guards_and_ranks_are_checked() -> None:
+    """torch cannot write its function of guards then, and checks ranks and shapes alone."""
+    module = graphwire.load_module(graphwire.dumps(_guarded(), strip=["example_inputs"]))
+    module(torch.randn(6, 8), torch.randn(7))
+    with pytest.raises(InputError, match=r"x\.ndim is 3, must be 2"):
+        module(torch.randn(6, 8, 1), torch.randn(7))
+    with pytest.raises(InputError, match="must hold"):
+        module(torch.randn(2, 8), torch.randn(7))
 
 
 def test_guards_are_made_of_parsed_parts_alone() -> None:

@@ -5,6 +5,7 @@ torch's interpreter, which runs the nodes and reads no code, says what a graph c
 
 from __future__ import annotations
 
+import ast
 import builtins
 import copy
 import io
@@ -23,8 +24,10 @@ from torch import Tensor, nn
 from torch.export import export
 
 import graphwire
+from graphwire.bridge.module.input_conditions import guard_condition
 from graphwire.bridge.torch_compat.code_names import taken_attributes
-from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.errors import DecodeError, EncodeError, ExpressionError, GraphwireError, InputError
+from graphwire.schema.texts.guard import check_guard
 
 GRAPH = "graph_module.graph"
 CALL = "graph_module.module_call_graph[0].signature"
@@ -187,3 +190,31 @@ def test_torchs_own_clashes_are_refused_by_a_save(name: str) -> None:
             node.target = node.name = "other"
     with pytest.raises((EncodeError, DecodeError), match=f"the name '{name}' of an argument hides"):
         graphwire.dumps(program)
+
+
+# ------------------------------------------------------------------------------------------------- checks of the inputs
+
+_HOSTILE_KEYS = ["torch.os.abort()", "Tensor", "v1", "isinstance(v0, Tensor)", "_source_0_", "{0.code}", "}{"]
+_RUNS = "torch.sys.exit(3)"
+
+
+@example(*_HOSTILE_KEYS[:2])
+@example("{1}", "_source_1_")
+@given(*[st.one_of(st.sampled_from(_HOSTILE_KEYS), st.text(max_size=12))] * 2)
+def test_keys_of_guards_stay_texts(first: str, second: str) -> None:
+    guard = f"L['x']['{first}'] % 2 <= L['y']['{second}'].size()[0]"
+    with suppress(ExpressionError):
+        check_guard(guard)
+        condition = guard_condition(guard, {("x",): 0, ("y",): 1})
+        assert condition is not None
+        names = {each.id for each in ast.walk(ast.parse(condition.code)) if isinstance(each, ast.Name)}
+        assert names == {"v0", "v1"}
+        assert all(text in condition.message(["x", "y"], [3, 4]) for text in (repr(first), repr(second)))
+
+
+def test_keys_of_guards_do_not_run() -> None:
+    record, payloads = graphwire.to_schema(PROGRAM)
+    record.guards_code = [f"L['x']['{_RUNS}'] == 1"]
+    module = graphwire.load_module(graphwire.dumps(graphwire.from_schema(record, payloads)))
+    with pytest.raises(InputError, match="cannot be evaluated"):
+        module(*INPUTS, **KEYWORDS)

@@ -6,11 +6,12 @@ import pytest
 from construct import quiet
 from gate_programs import CASES
 from loaded_modules import assert_same_module
-from nightly import one_in
+from nightly import by_day, one_in
 
 import graphwire
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", one_in(12, CASES))
 def test_a_module_equals_that_of_the_loaded_program(name: str) -> None:
     with quiet():
@@ -21,5 +22,11 @@ def test_a_module_equals_that_of_the_loaded_program(name: str) -> None:
         if case is None:
             pytest.skip("it cannot be run here")
         data = graphwire.dumps(case.program)
-        assert_same_module(data, case.call.args, case.call.kwargs)
-        assert_same_module(data, case.call.args, case.call.kwargs, check_guards=False)
+        for check_guards in (True, False):
+            assert_same_module(
+                data,
+                case.call.args,
+                case.call.kwargs,
+                check_guards=check_guards,
+                violations=by_day(8, by_night=200),
+            )

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from loaded_modules import assert_same_module
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
@@ -106,6 +107,12 @@ def test_a_loaded_model_returns_the_same_bits_and_is_saved_to_the_same_bytes(
     assert len(list(loaded.parameters())) == len(list(exported.program.parameters()))
     assert len(list(loaded.module().parameters())) == len(list(exported.program.module().parameters()))
     assert graphwire.dumps(loaded, format=format) == data
+
+
+def test_a_module_is_that_of_the_loaded_program(exported: Exported) -> None:
+    data = graphwire.dumps(exported.program)
+    for inputs in exported.calls:
+        assert_same_module(data, (), inputs, violations=20)
 
 
 def test_torch_loads_our_json(exported: Exported) -> None:

@@ -21,6 +21,7 @@ pytest.importorskip("torch_geometric", reason="needs the extra `zoo`: make test-
 import torch
 from architecture import Architecture
 from construct import quiet
+from loaded_modules import assert_same_module
 from torch.export import ExportedProgram
 from torch_construction import assert_code_is_torchs
 from uses import outcomes, uses_of
@@ -120,6 +121,14 @@ def test_torch_loads_the_file_of_graphwire(key: str, target: str | None) -> None
         assert_same_values(_results(expected.architecture, loaded), expected.results)
         assert str(loaded.graph_signature) == str(expected.program.graph_signature)
         assert list(loaded.state_dict) == list(expected.program.state_dict)
+
+
+def test_a_module_is_that_of_the_loaded_program(key: str) -> None:
+    expected = made(key)
+    with quiet(), torch.no_grad():
+        data = graphwire.dumps(expected.program)
+        for call in expected.architecture.calls():
+            assert_same_module(data, call.args, call.kwargs, violations=20)
 
 
 def test_what_is_loaded_serves_for_what_the_exported_program_serves_for(key: str) -> None:

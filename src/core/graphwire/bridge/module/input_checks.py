@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -34,6 +34,14 @@ def _is_dense(*numbers: int) -> int:
     return 1
 
 
+def _equals(value: Any, literal: Any) -> bool:
+    """Return whether a value equals a literal. A tensor of several elements has no answer."""
+    try:
+        return bool(value == literal)
+    except RuntimeError:
+        return False
+
+
 def _where(condition: Any, value: Any, otherwise: Any) -> Any:
     return value if condition else otherwise
 
@@ -41,6 +49,8 @@ def _where(condition: Any, value: Any, otherwise: Any) -> Any:
 NAMES: dict[str, Any] = {
     "Tensor": torch.Tensor,
     "abs": abs,
+    "bool": bool,
+    "equals": _equals,
     "float": float,
     "inf": math.inf,
     "int": int,
@@ -51,7 +61,10 @@ NAMES: dict[str, Any] = {
     "min": min,
     "not_": operator.not_,
     "round": round,
-    "torch": torch,
+    "str": str,
+    "sym_max": torch.sym_max,
+    "sym_min": torch.sym_min,
+    "type": type,
     "where": _where,
 }
 """All names that the code of conditions may use, besides those of inputs."""
@@ -63,21 +76,24 @@ class InputChecks(torch.nn.Module):
     The checks are one generated function. Traced symbolically, they become assertions.
     """
 
-    def __init__(self, names: Sequence[str], tensors: Sequence[int], conditions: Sequence[Condition]) -> None:
+    def __init__(
+        self, names: Sequence[str], ranks: Mapping[int, int], conditions: Sequence[Condition]
+    ) -> None:
         """Take the conditions.
 
         Args:
             names: the inputs, as messages show them.
-            tensors: the numbers of the inputs that must be tensors.
+            ranks: the ranks of the inputs that are tensors, by number, for messages.
             conditions: what must hold.
         """
         super().__init__()
         self._names = list(names)
-        self._tensors = list(tensors)
+        self._ranks = dict(ranks)
         self._conditions = list(conditions)
         self._is_impure = True
         """Removing nodes that nothing uses leaves calls of this alone."""
-        self._check = self._function(self._lines(), fail=self._fail, fail_type=self._fail_type)
+        tests = (f"if not ({each.code}): return {number}" for number, each in enumerate(self._conditions))
+        self._first_broken = self._function(tests)
 
     def extra_repr(self) -> str:
         """Return the conditions, for display."""
@@ -90,39 +106,39 @@ class InputChecks(torch.nn.Module):
             InputError: they do not; the message names the input and what it must be.
         """
         if any(isinstance(each, torch.fx.Proxy) for each in inputs):
-            self._function(self._assertions(), _assert=assert_in_graph)(*inputs)
+            traced = (each for each in self._conditions if each.traced)
+            tests = (f"assert_({each.code}, {each.stated(self._names)!r})" for each in traced)
+            self._function(tests, assert_=assert_in_graph)(*inputs)
             return
-        self._check(*inputs)
+        try:
+            number = self._first_broken(*inputs)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(f"a condition of the inputs cannot be evaluated: {error!s:.200}") from error
+        if number is not None:
+            raise InputError(self._message(self._conditions[number], inputs))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the conditions, not the function."""
-        return InputChecks, (self._names, self._tensors, self._conditions)
+        return InputChecks, (self._names, self._ranks, self._conditions)
 
-    def _lines(self) -> Iterator[str]:
-        for index in self._tensors:
-            yield f"if not isinstance(v{index}, Tensor): fail_type({index}, v{index})"
-        inputs = ", ".join(f"v{index}" for index in range(len(self._names)))
-        for number, condition in enumerate(self._conditions):
-            yield f"if not ({condition.code}): fail({number}, {inputs})"
-
-    def _assertions(self) -> Iterator[str]:
-        for condition in self._conditions:
-            if "isinstance" not in condition.code:
-                yield f"_assert({condition.code}, {condition.stated(self._names)!r})"
-
-    def _function(self, lines: Iterator[str], **names: Any) -> Callable[..., None]:
+    def _function(self, lines: Iterable[str], **names: Any) -> Callable[..., int | None]:
         parameters = ", ".join(f"v{index}" for index in range(len(self._names)))
         body = "\n ".join([*lines, "return"])
         scope = {**NAMES, **names, "__builtins__": {}}
         exec(compile(f"def check({parameters}):\n {body}\n", "<checks of a program's inputs>", "exec"), scope)  # noqa: S102
-        check: Callable[..., None] = scope["check"]
+        check: Callable[..., int | None] = scope["check"]
         return check
 
-    def _fail(self, number: int, *inputs: Any) -> NoReturn:
-        raise InputError(self._conditions[number].message(self._names, inputs))
-
-    def _fail_type(self, index: int, given: Any) -> NoReturn:
-        raise InputError(f"{self._names[index]} is {_kind(given)}, must be a tensor")
+    def _message(self, condition: Condition, inputs: Sequence[Any]) -> str:
+        """Return what is wrong. Of an input that is no tensor, or one of another rank, only that is of use."""
+        for each in (condition.subject, *condition.others):
+            if each is not None and (rank := self._ranks.get(each.number)) is not None:
+                given = inputs[each.number]
+                if not isinstance(given, torch.Tensor):
+                    return f"{self._names[each.number]} is {_kind(given)}, must be a tensor"
+                if given.ndim != rank:
+                    return f"{self._names[each.number]}.ndim is {given.ndim}, must be {rank}"
+        return condition.message(self._names, inputs)
 
 
 def _kind(value: Any) -> str:
@@ -153,7 +169,9 @@ def input_checks(
             f"the program takes {len(inputs)} inputs, and the structure of its arguments has {len(paths)}"
         )
     numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
-    conditions = list(input_conditions(graph, inputs, record.range_constraints))
+    # As torch: without example inputs, it cannot write a function of guards.
+    exact = not guards or record.example_inputs is None
+    conditions = list(input_conditions(graph, inputs, record.range_constraints, exact=exact))
     known = {each.code for each in conditions}
     unchecked = []
     for guard in record.guards_code if guards else ():
@@ -162,8 +180,12 @@ def input_checks(
             unchecked.append(f"{guard:.80}")
         elif condition.code not in known:
             conditions.append(condition)
-    tensors = [index for index, each in enumerate(inputs) if each.as_tensor is not None]
-    return InputChecks([_path_text(path) for path in paths], tensors, conditions), unchecked
+    ranks = {
+        index: len(graph.tensor_values[each.as_tensor.name].sizes)
+        for index, each in enumerate(inputs)
+        if each.as_tensor is not None
+    }
+    return InputChecks([_path_text(path) for path in paths], ranks, conditions), unchecked
 
 
 def _path_text(path: Sequence[tuple[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphwire import schema
@@ -52,7 +52,7 @@ class Source(NamedTuple):
 
 def _step_code(step: Step) -> str:
     kind, of = step
-    return f"[{of}]" if kind == "item" else f".{of}" + "()" * (kind == "call")
+    return f"[{of!r}]" if kind == "item" else f".{of}" + "()" * (kind == "call")
 
 
 class Condition(NamedTuple):
@@ -65,6 +65,8 @@ class Condition(NamedTuple):
     demand: str
     """The rest of the message, such as `must be 2 * {0}`. The numbers are those of `others`."""
     others: tuple[Source, ...] = ()
+    traced: bool = True
+    """Whether a symbolic trace asserts it. Types and literals are those of the trace."""
 
     def message(self, names: Sequence[str], inputs: Sequence[Any]) -> str:
         """Return what is wrong with inputs that break the condition."""
@@ -94,7 +96,11 @@ def _told(source: Source, inputs: Sequence[Any]) -> str:
 
 
 def input_conditions(
-    graph: schema.Graph, inputs: Sequence[schema.Argument], ranges: Mapping[str, schema.RangeConstraint]
+    graph: schema.Graph,
+    inputs: Sequence[schema.Argument],
+    ranges: Mapping[str, schema.RangeConstraint],
+    *,
+    exact: bool,
 ) -> Iterator[Condition]:
     """Yield what the shapes and literals of the inputs must be.
 
@@ -103,54 +109,85 @@ def input_conditions(
     Args:
         inputs: those of the graph that the caller passes.
         ranges: the ranges of symbols and expressions, by infix text.
+        exact: whether ranks and the types of literals must be the same, as torch's hook wants it; torch's function of guards
+            compares sizes and values.
     """
-    bounds = {_plain(parse_infix(text)): bounds for text, bounds in ranges.items()}
+    positive: set[str] = set()
+    bounds = {_plain(parse_infix(text), positive): bounds for text, bounds in ranges.items()}
     sizes: list[tuple[Source, Expression]] = []
     for index, argument in enumerate(inputs):
         if argument.as_tensor is not None:
             meta = graph.tensor_values[argument.as_tensor.name]
-            here = Source(index)
-            rank = len(meta.sizes)
-            yield Condition(
-                f"v{index}.ndim == {rank}", Source(index, (("attribute", "ndim"),)), f"must be {rank}"
-            )
+            checked = []
             for position, size in enumerate(meta.sizes):
                 here = Source(index, (("call", "size"), ("item", position)))
-                if size.as_expr is None:
-                    yield Condition(
-                        f"{here.code()} == {int(size.as_int or 0)}", here, f"must be {size.as_int}"
-                    )
-                else:
-                    sizes.append((here, _plain(parse_expression(size.as_expr.expr_str))))
+                expression = _size(size, positive)
+                if exact or expression.head == "Integer" or expression in bounds:
+                    checked.append((here, expression))
+            rank = len(meta.sizes)
+            least = checked[-1][0].steps[-1][1] + 1 if checked else 0
+            if exact or checked:
+                test = f"v{index}.ndim == {rank}" if exact else f"v{index}.ndim >= {least}"
+                yield _is_tensor(index)
+                yield Condition(test, Source(index, (("attribute", "ndim"),)), f"must be {rank}")
+            sizes += checked
         elif argument.as_sym_int is not None and argument.as_sym_int.as_name is not None:
             number = (graph.sym_int_values or {})[argument.as_sym_int.as_name]
-            if number.as_expr is not None:
-                sizes.append((Source(index), _plain(parse_expression(number.as_expr.expr_str))))
+            sizes.append((Source(index), _size(number, positive)))
         else:
-            yield from _literal_conditions(Source(index), argument)
-    yield from _size_conditions(sizes, bounds)
+            yield from _literal_conditions(Source(index), argument, exact)
+    for here, expression in sizes:
+        if expression.head == "Integer":
+            (number,) = expression.args
+            yield Condition(f"{here.code()} == {number}", here, f"must be {number}")
+    yield from _size_conditions(sizes, bounds, positive, exact)
 
 
-def _plain(expression: Expression) -> Expression:
-    """Return an expression whose symbols have no assumptions, which infix texts do not have."""
+def _is_tensor(index: int) -> Condition:
+    return Condition(f"isinstance(v{index}, Tensor)", Source(index), "must be a tensor", traced=False)
+
+
+def _size(size: schema.SymInt, positive: set[str]) -> Expression:
+    if size.as_expr is None:
+        return Expression("Integer", (int(size.as_int or 0),))
+    return _plain(parse_expression(size.as_expr.expr_str), positive)
+
+
+def _plain(expression: Expression, positive: set[str]) -> Expression:
+    """Return an expression whose symbols have no assumptions, which infix texts do not have, and whose sums and products have
+    one order.
+
+    Args:
+        positive: gets the names of symbols that are positive.
+    """
     head, args = expression
     if head == "Symbol":
+        if ("positive", True) in args:
+            positive.add(args[0])
         return Expression(head, args[:1])
-    return Expression(head, tuple(_plain(each) if isinstance(each, Expression) else each for each in args))
+    parts = [_plain(each, positive) if isinstance(each, Expression) else each for each in args]
+    return Expression(head, tuple(sorted(parts, key=repr) if head in ("Add", "Mul") else parts))
 
 
-def _literal_conditions(here: Source, argument: schema.Argument) -> Iterator[Condition]:
-    code = here.code()
-    if argument.as_float is not None:
-        number = schema.decode_float(argument.as_float)
-        test = f"{code} != {code}" if math.isnan(number) else f"{code} == {_number(number)}"
-        yield Condition(f"not isinstance({code}, Tensor) and {test}", here, f"must be {number!r}")
-        return
-    found = (argument.as_int, argument.as_bool, argument.as_string)
+def _symbols(expression: Expression) -> set[str]:
+    if expression.head == "Symbol":
+        return {expression.args[0]}
+    return {name for each in expression.operands for name in _symbols(each)}
+
+
+def _literal_conditions(here: Source, argument: schema.Argument, exact: bool) -> Iterator[Condition]:
+    number = None if argument.as_float is None else schema.decode_float(argument.as_float)
+    found = (number, argument.as_int, argument.as_bool, argument.as_string)
     literal = next((each for each in found if each is not None), None)
-    if literal is not None:
-        demand = f"must be {literal!r:.80}".replace("{", "{{").replace("}", "}}")
-        yield Condition(f"not isinstance({code}, Tensor) and {code} == {literal!r}", here, demand)
+    if literal is None:
+        return
+    code, kind = here.code(), type(literal).__name__
+    written = repr(literal) if number is None else _number(number)
+    is_nan = number is not None and math.isnan(number)
+    test = f"math.isnan({code})" if is_nan else f"equals({code}, {written})"
+    test = f"type({code}) is {kind} and {test}" if exact else test
+    demand = f"must be {literal!r:.80}".replace("{", "{{").replace("}", "}}")
+    yield Condition(test, here, demand, traced=False)
 
 
 def _number(number: float) -> str:
@@ -158,12 +195,17 @@ def _number(number: float) -> str:
 
 
 def _size_conditions(
-    sizes: Sequence[tuple[Source, Expression]], bounds: Mapping[Expression, schema.RangeConstraint]
+    sizes: Sequence[tuple[Source, Expression]],
+    bounds: Mapping[Expression, schema.RangeConstraint],
+    positive: Collection[str],
+    exact: bool,
 ) -> Iterator[Condition]:
     """Yield the ranges and equalities of symbolic sizes."""
     first: dict[Expression, Source] = {}
     for here, expression in sizes:
         code = here.code()
+        if len(_symbols(expression)) != 1 if exact else expression not in bounds:
+            continue
         if (same := first.setdefault(expression, here)) is not here:
             yield Condition(f"{code} == {same.code()}", here, "must be {0}", (same,))
             continue
@@ -176,23 +218,35 @@ def _size_conditions(
     known = {
         expression.args[0]: (here, 1, 0) for expression, here in first.items() if expression.head == "Symbol"
     }
+    told = frozenset(() if exact else known)  # Guards of the program tell what depends on these.
     for expression, here in first.items():
         if expression.head == "Symbol" or (linear := _linear(expression)) is None:
             continue
         factor, name, rest = linear
+        if name in told:
+            continue
         if name not in known:  # the first place that tells the symbol: here = factor * symbol + rest
             known[name] = here, factor, rest
-            if abs(factor) != 1:
-                text = format_infix(expression).replace("{", "{{")
-                yield Condition(
-                    f"({here.code()} - {rest}) % {factor} == 0", here, f"must be {text} for a whole {name}"
-                )
+            if exact:
+                yield _solvable(here, expression, linear, name in positive)
             continue
         origin, by, less = known[name]
         # here = factor * (origin - less) / by + rest
         right = f"{factor} * ({origin.code()} - {less}) + {rest * by}"
         demand = _scaled(factor, "{0}" if less == 0 else f"({{0}} - {less})", by, rest).replace("- -", "+ ")
         yield Condition(f"{by} * {here.code()} == {right}", here, f"must be {demand}", (origin,))
+
+
+def _solvable(
+    here: Source, expression: Expression, linear: tuple[int, str, int], is_positive: bool
+) -> Condition:
+    """Return that a size is the value of a linear expression for a whole symbol."""
+    factor, name, rest = linear
+    test = f"({here.code()} - {rest}) % {factor} == 0"
+    if is_positive:
+        test += f" and ({here.code()} - {rest}) // {factor} >= 1"
+    text = format_infix(expression).replace("{", "{{")
+    return Condition(test, here, f"must be {text} for a {'positive' if is_positive else 'whole'} {name}")
 
 
 def _scaled(factor: int, of: str, divisor: int, rest: int) -> str:
@@ -224,6 +278,8 @@ def _linear(expression: Expression) -> tuple[int, str, int] | None:
 _FUNCTIONS = {
     "torch.sym_float": "float",
     "torch.sym_int": "int",
+    "torch.sym_max": "sym_max",
+    "torch.sym_min": "sym_min",
     "torch.sym_not": "not_",
     "torch._sym_sqrt": "math.sqrt",
     "cast_symbool_to_symint_guardless": "int",
