@@ -70,6 +70,7 @@ def test_torch_finds_a_loaded_program_valid(example: Example, loaded: ExportedPr
     loaded.validate()
 
 
+@pytest.mark.slow
 @pytest.mark.nightly
 @third(0)
 def test_a_loaded_program_can_be_decomposed(fresh: Example, loaded: ExportedProgram) -> None:

@@ -40,6 +40,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:a graph has an argument that generated code cannot express")
 @pytest.mark.parametrize("place", PLACES)
 def test_a_variant_in_a_place_is_read_where_there_is_no_obstacle_and_not_where_there_is(place: str) -> None:

@@ -33,6 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Numbers, str]:
     return Numbers.read(file), done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_has_samples_of_each_way_to_save_it(run: tuple[Numbers, str], way: str) -> None:
     numbers, _ = run

@@ -348,6 +348,7 @@ for name, value in {**program.state_dict, **program.constants}.items():
 _SYMBOL = re.compile(r"\bj\d+\b")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_is_accepted_is_loaded_by_a_fresh_process(program: Any, tmp_path: Path) -> None:
     lines = []

@@ -104,13 +104,13 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(values)
 def test_an_expression_is_written_byte_for_byte_as_torch_writes_it(expression):
     assert encode_expression(expression) == srepr(expression)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(values)
 def test_an_expression_comes_back_equal_and_writes_the_same_text_again(expression):
     text = encode_expression(expression)

@@ -150,6 +150,7 @@ def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(run, damaged)
 # --------------------------------------------------------------------------------------------------------- plugins
 
 
+@pytest.mark.slow
 def test_a_plugin_is_checked(run):
     done = run("check-plugin", "cbor", "--only", "test_its_name_is")
     assert (done.returncode, done.stdout.splitlines()[-1].split()[:2]) == (0, ["1", "passed,"])
@@ -351,6 +352,7 @@ def test_the_readme_lists_every_command(commands):
     assert sorted(re.findall(r"`([a-z-]+)`", listed)) == sorted(commands)
 
 
+@pytest.mark.slow
 def test_no_command_imports_torch(archive, tmp_path):
     (tmp_path / "blobs.json").write_text('{"format": "graphwire-blobs", "version": 1}')
     words = {

@@ -110,7 +110,9 @@ def test_the_page_names_every_command() -> None:
     }
 
 
-@pytest.mark.parametrize("command", LINES)
+@pytest.mark.parametrize(
+    "command", [pytest.param(each, marks=[pytest.mark.slow] * (each == "check-plugin")) for each in LINES]
+)
 def test_a_command_ends_as_the_page_says(command: str, made: Path, tmp_path: Path, monkeypatch, run) -> None:
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)

@@ -63,6 +63,7 @@ def test_a_command_of_a_plugin_runs_as_any_other(installed: Path) -> None:
     assert "did you mean 'biggest'" in _python(installed, "-m", "graphwire", "bigest", "program.pt2").stderr
 
 
+@pytest.mark.slow
 def test_the_example_keeps_the_contract(installed: Path) -> None:
     (installed / "test_biggest.py").write_text(CONTRACT.format(file=installed / "program.pt2"))
     run = _python(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_biggest.py")

@@ -126,6 +126,7 @@ def test_each_is_listed_with_the_reason_and_warned_of_by_name(
     assert f"==1.2 is dropped: {plugins[name]['reason']}" in warning
 
 
+@pytest.mark.slow
 def test_a_slow_one_is_warned_of_and_works(listed: tuple[dict[str, Any], str]) -> None:
     plugins, warnings = listed
     assert plugins["slow"]["status"] == "active"

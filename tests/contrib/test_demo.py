@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
+import pytest
 from undeclared_imports import extras_of_targets
 
 from graphwire.cli import main
@@ -53,6 +54,7 @@ runpy.run_path({demo!r}, run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_the_demo_runs_with_what_its_target_installs_and_its_commands_can_be_pasted(tmp_path: Path) -> None:
     installed = installed_by("demo")
     assert {"torch", "sympy", "msgspec"} <= installed

@@ -118,6 +118,7 @@ def test_options_go_to_the_file_system_of_their_protocol(server: FolderServer) -
         graphwire.open(url, storage_options="key")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_an_inspection_of_ten_gibibytes_takes_four_requests(tmp_path: Path, folder: Path) -> None:
     """Its weight is a hole in the file."""
     program = 0

@@ -54,6 +54,7 @@ def _exported(name: str) -> tuple[ExportedProgram, Program]:
     return program, graphwire.to_schema(program)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_every_property_says_what_torch_says(name) -> None:
     program, record = _exported(name)

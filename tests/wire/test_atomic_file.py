@@ -270,6 +270,7 @@ print(len(seen) > 5, cut > 5)
 """
 
 
+@pytest.mark.slow
 def test_whoever_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
     """A hundred writers are killed at random points over an old file: the old one or the new one is there, whole."""
     command = [sys.executable, "-c", KILLER, str(tmp_path / "model.pt2")]

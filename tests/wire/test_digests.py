@@ -144,6 +144,7 @@ atexit.register(graphwire.save, program, sys.argv[3])
 """
 
 
+@pytest.mark.slow
 def test_programs_are_saved_when_the_interpreter_ends(many: bytes, tmp_path: Path) -> None:
     names = [str(tmp_path / name) for name in ("many.pt2", "late.pt2", "atexit.pt2")]
     Path(names[0]).write_bytes(many)
