@@ -14,10 +14,6 @@ export interface Target {
 }
 
 export interface MethodFacts {
-  /** Where the costs come from, such as `torch's flop counter, at the sizes of the example inputs`; empty without costs. */
-  readonly costSource: string;
-  /** By the path of the node. */
-  readonly costs: ReadonlyMap<string, { readonly flops: number; readonly bytes: number }>;
   /** The schema of each operator. */
   readonly operators: ReadonlyMap<string, string>;
 }
@@ -152,12 +148,7 @@ function targetOf(bag: Bag): Target {
 }
 
 function methodFacts(bag: Bag): MethodFacts {
-  const costs = bag.bag("costs");
-  return {
-    costSource: costs.text("source"),
-    costs: costs.bag("nodes").map((cost) => ({ flops: cost.number("flops") ?? 0, bytes: cost.number("bytes") ?? 0 })),
-    operators: bag.bag("operators").texts(),
-  };
+  return { operators: bag.bag("operators").texts() };
 }
 
 function weightFacts(bag: Bag): WeightFacts {

@@ -119,6 +119,23 @@ shown("a node tells its operator, arguments, results, source and module", "overl
   assert.equal(new URL(page.url()).hash, "#method=model&node=layers.1.norm.weight");
 }, { hash: "#node=layer_norm_2" });
 
+shown("estimates follow the sizes that are assumed, and defaults stand below the arguments", "transformer", async (page) => {
+  const details = page.locator("#details");
+  assert.match(await panelText(page, "#details"), /is_causal False .* At s\d+ = 2, s\d+ = 7/);
+  await tab(page, "Operators");
+  assert.match(await panelText(page), /3[\d.]* kFLOP|\d+ kFLOP/);
+  const before = await details.innerText();
+  await page.locator("#panel .sizes input").first().fill("20");
+  await page.keyboard.press("Tab");
+  await details.getByText(/= 20, s\d+ = 7/).waitFor();
+  assert.notEqual(await details.innerText(), before);
+}, { hash: "#node=scaled_dot_product_attention" });
+
+shown("a weight has its distribution where elements were read", "overlay", async (page) => {
+  assert.match(await panelText(page, "#details"), /Elements from -?[\d.]+ to [\d.]+, mean/);
+  assert.ok((await page.locator("#details .histogram rect").count()) > 10);
+}, { hash: "#node=layers.1.qkv.weight" });
+
 shown("a link leads into a subgraph", "cond", async (page) => {
   assert.equal(await page.locator("#details h2").innerText(), "sin");
   assert.equal(await page.locator(".box.selected title").textContent(), "true_graph_0/true_graph_0/sin");

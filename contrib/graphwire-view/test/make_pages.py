@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 from hostile import hostile_documents
 from large import large_document
-from programs import PROGRAMS, changed_transformer, transformer
+from programs import PROGRAMS, changed_transformer, convnet, transformer, work
+from torch.utils.flop_counter import FlopCounterMode
 
 import graphwire
 from graphwire.cli import main as main_of_cli
@@ -43,6 +45,7 @@ def main(folder: Path) -> None:
     for name, document in hostile_documents():
         (programs / name).write_bytes(document)
     (folder / "expected.json").write_text(json.dumps(expected))
+    (folder / "torch.json").write_text(json.dumps({"schemas": _schemas(), "operations": _operations()}))
     before, after = programs / "transformer.pt2", programs / "changed_transformer.pt2"
     (folder / "differences.json").write_text(json.dumps(_difference(before, after)))
     (folder / "notebook.html").write_text(f"<!doctype html>{graphwire.view(before)._repr_html_()}")
@@ -55,6 +58,27 @@ def main(folder: Path) -> None:
         targets=True,
         output=folder / "overlay.html",
     )
+
+
+def _schemas() -> dict[str, str]:
+    """Return the schemas of all operators of aten."""
+    found = map(str, torch._C._jit_get_all_schemas())
+    return {text.partition("(")[0][6:]: text for text in found if text.startswith("aten::")}
+
+
+def _operations() -> dict[str, int]:
+    """Return how many operations torch counts while programs run, by their name."""
+    tokens, options = torch.ones(5, 11, dtype=torch.long), {"scale": [torch.ones(1)]}
+    calls = {make.__name__: (make(), None) for make in (transformer, convnet, work)}
+    calls["transformer at 5, 11"] = transformer(), ((tokens, options), {})
+    found = {}
+    for name, (program, call) in calls.items():
+        args, kwargs = call or program.example_inputs
+        library = torch.backends.mkldnn.flags(enabled=False)  # whose recurrent layers are not counted
+        with library, torch.no_grad(), FlopCounterMode(display=False) as counter:
+            program.module()(*args, **kwargs)
+        found[name] = counter.get_total_flops()
+    return found
 
 
 def _difference(before: Path, after: Path) -> Any:

@@ -14,6 +14,7 @@ import { layeredLayout } from "../src/layout/layered.js";
 import type { Arrangement, Connection, Sized } from "../src/layout/places.js";
 import { sceneOf } from "../src/layout/scene.js";
 import { clipped, visibleText } from "../src/layout/text.js";
+import { DEFAULTS, defaultsOf, schemaDefaults } from "../src/model/defaults.js";
 import { framesOf, type Frame, type FrameStep } from "../src/model/frames.js";
 import { within, type Item } from "../src/model/items.js";
 import { firstOpen } from "../src/model/levels.js";
@@ -21,6 +22,7 @@ import { guardText, mathematics } from "../src/model/mathematics.js";
 import { colourAt, measuresOf, numbersOf } from "../src/model/overlay.js";
 import { Index } from "../src/model/search.js";
 import { shownOf, type Shown } from "../src/model/shown.js";
+import { bytesText, scaledText } from "../src/model/values.js";
 import { readLink, linkOf } from "../src/page/links.js";
 import { made } from "./browser.js";
 
@@ -242,6 +244,31 @@ test("numbers are summed by module, also as the change between two programs", as
   const { of, unknown } = numbersOf(given.side.items.root, new Map([["layers.0", 7], ["getitem_1", 1], ["nobody", 1]]));
   assert.deepEqual(unknown, ["nobody"]);
   assert.equal([...of].find(([item]) => item.path === "layers")?.[1], 7);
+});
+
+test("operations are those that torch counts, at the sizes of the example and at others", async () => {
+  const { operations } = JSON.parse(readFileSync(made("torch.json"), "utf8")) as { operations: Record<string, number> };
+  for (const [key, counted] of Object.entries(operations)) {
+    const [name = "", at = ""] = key.split(" at ");
+    const { side } = await shown([`${name}.pt2`]);
+    const { sizes } = side.work;
+    const values = at === "" ? [] : at.split(", ").map(Number);
+    assert.deepEqual([...sizes.assumed.values()], values.length === 0 ? [...sizes.assumed.values()] : [2, 7]);
+    [...sizes.assumed.keys()].forEach((symbol, index) => { if (values[index] !== undefined) side.work.assume(symbol, values[index]); });
+    assert.equal([...side.work.costs.values()].reduce((sum, { flops }) => sum + flops, 0), counted, key);
+  }
+});
+
+test("bytes and operations have prefixes of SI", () => {
+  assert.deepEqual([scaledText(472e6, "FLOP"), bytesText(7_700_000), bytesText(999), scaledText(-1.5e12, "FLOP"), scaledText(NaN, "B")], ["472 MFLOP", "7.7 MB", "999 B", "−1.5 TFLOP", ""]);
+});
+
+test("the defaults of arguments are those of torch", () => {
+  const { schemas } = JSON.parse(readFileSync(made("torch.json"), "utf8")) as { schemas: Record<string, string> };
+  for (const line of DEFAULTS.trim().split("\n")) {
+    const [name = ""] = line.split(" ");
+    assert.deepEqual(defaultsOf(`torch.ops.aten.${name}`, ""), schemaDefaults(schemas[name] ?? ""), name);
+  }
 });
 
 test("guards and ranges are mathematics", () => {

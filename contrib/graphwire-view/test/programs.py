@@ -195,6 +195,33 @@ def deep() -> ExportedProgram:
     return export(Deep(), (torch.ones(2, 8),))
 
 
+class Work(torch.nn.Module):
+    """An operator of each formula by which the page counts operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(6, 8, num_layers=2, batch_first=True, bidirectional=True)
+        self.gru = torch.nn.GRU(16, 4)
+        self.grouped = torch.nn.Conv2d(4, 6, 3, groups=2, stride=2)
+        self.up = torch.nn.ConvTranspose1d(6, 3, 4, stride=2)
+        self.volume = torch.nn.Conv3d(1, 2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y, _ = self.gru(self.lstm(x)[0])
+        z = self.grouped(y.reshape(1, 4, 5, -1))
+        z = self.up(z.reshape(6, -1))
+        v = self.volume(x.reshape(1, 1, 5, 2, -1))
+        w = torch.baddbmm(torch.ones(5, 4, 3), y, torch.ones(5, 4, 3)).bmm(torch.ones(5, 3, 2))
+        w = torch.einsum("bij,jk->bik", w, torch.ones(2, 7)) @ torch.ones(7, 3)
+        a = functional.scaled_dot_product_attention(y[None], torch.ones(1, 5, 9, 4), torch.ones(1, 5, 9, 6))
+        m = torch.addmm(torch.ones(2), torch.ones(3, 4), torch.ones(4, 2)).mm(torch.ones(2, 2))
+        return sum(each.sum() for each in (z, v, w, a, m))  # type: ignore[return-value]
+
+
+def work() -> ExportedProgram:
+    return export(Work().eval(), (torch.ones(5, 4, 6),))
+
+
 PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     transformer,
     changed_transformer,
@@ -205,4 +232,5 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     chain,
     twice,
     deep,
+    work,
 )

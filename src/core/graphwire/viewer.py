@@ -229,28 +229,9 @@ class TargetFact(msgspec.Struct, frozen=True):
     why_not: str = ""
 
 
-class NodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one call of a node costs."""
-
-    bytes: int | None = None
-    """The size of its tensor inputs and results; None if a size is unknown before the program runs."""
-    flops: int | None = None
-    """The floating-point operations that torch's flop counter counts; None if it was not asked, or cannot tell."""
-
-
-class MethodCosts(msgspec.Struct, frozen=True):
-    """The costs of a program's nodes."""
-
-    source: str
-    """Who computed them, and at which sizes."""
-    nodes: dict[str, NodeCost]
-    """By the name of the node; inside a subgraph by `SUBGRAPH/NODE`."""
-
-
 class MethodFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts about one program."""
 
-    costs: MethodCosts | None = None
     operators: dict[str, str] | None = None
     """The schema of each operator, by the operator's serialized name."""
 

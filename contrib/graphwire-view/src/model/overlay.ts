@@ -1,8 +1,8 @@
 /** Overlays: numbers of nodes, summed by module, that colour the drawing. */
 
-import type { Overlay } from "../facts.js";
 import { within, type Item } from "./items.js";
 import type { Shown, Side } from "./shown.js";
+import { bytesText, numberText, scaledText } from "./values.js";
 
 /** Numbers that can be shown. */
 export interface Measure {
@@ -11,6 +11,7 @@ export interface Measure {
   readonly isChange: boolean;
   /** Where the numbers come from; empty if somebody gave them. */
   readonly source: string;
+  readonly text: (value: number) => string;
   numbers(): Numbers;
 }
 
@@ -25,33 +26,31 @@ export interface Numbers {
 type Given = ReadonlyMap<string, number>;
 
 /** Returns everything that can colour what is shown. */
-export function measuresOf({ side, before, difference, facts }: Shown): Measure[] {
-  const last = before === null ? 0 : 1;
-  const own = overlaysFor(facts.overlays, side, last).map(({ name, values }): Measure => measure(name, side, values));
-  const earlier = before === null ? [] : overlaysFor(facts.overlays, before, 0);
-  const both = earlier.flatMap(({ name, values }): Measure[] => {
-    const other = overlaysFor(facts.overlays, side, last).find((each) => each.name === name);
-    if (other === undefined || difference === null) return [];
-    return [{ name: `${name}: after − before`, isChange: true, source: "", numbers: once(() => changes(side.items.root, difference.earlier, values, other.values)) }];
+export function measuresOf(shown: Shown): Measure[] {
+  const { side, before, difference } = shown;
+  const last = seriesOf(shown, side, before === null ? 0 : 1);
+  const own = last.map(({ values, ...series }): Measure => ({ ...series, isChange: false, numbers: once(() => numbersOf(side.items.root, values())) }));
+  if (before === null || difference === null) return own;
+  const changed = seriesOf(shown, before, 0).flatMap(({ values, ...series }): Measure[] => {
+    const other = last.find(({ name }) => name === series.name);
+    return other === undefined ? [] : [{ ...series, name: `${series.name}: after − before`, isChange: true, numbers: once(() => changes(side.items.root, difference.earlier, values(), other.values())) }];
   });
-  return [...own, ...both, ...costs(side)];
+  return [...own, ...changed];
 }
 
-function overlaysFor(overlays: readonly Overlay[], side: Side, file: number): Overlay[] {
-  return overlays.filter((overlay) => overlay.file === file && (overlay.method === null || overlay.method === side.name));
+interface Series extends Pick<Measure, "name" | "source" | "text"> {
+  readonly values: () => Given;
 }
 
-function costs(side: Side): Measure[] {
-  const { costs: known, costSource } = side.facts;
-  if (known.size === 0) return [];
-  return (["flops", "bytes"] as const).map((part) => {
-    const given = new Map(Array.from(known, ([name, cost]) => [name, cost[part]] as const));
-    return { ...measure(part === "flops" ? "FLOPs (estimate)" : "Bytes moved (estimate)", side, given), source: costSource };
-  });
-}
-
-function measure(name: string, side: Side, given: Given): Measure {
-  return { name, isChange: false, source: "", numbers: once(() => numbersOf(side.items.root, given)) };
+/** Returns the numbers of a side: overlays, and what its nodes cost. */
+function seriesOf({ facts }: Shown, side: Side, file: number): Series[] {
+  const overlays = facts.overlays.filter((overlay) => overlay.file === file && (overlay.method === null || overlay.method === side.name));
+  const costs = (part: "flops" | "bytes") => (): Given => new Map(Array.from(side.work.costs, ([name, cost]) => [name, cost[part]] as const).filter(([, cost]) => !Number.isNaN(cost)));
+  return [
+    ...overlays.map(({ name, values }): Series => ({ name, source: "", text: numberText, values: () => values })),
+    { name: "FLOPs (estimate)", source: side.work.source, text: (value) => scaledText(value, "FLOP"), values: costs("flops") },
+    { name: "Bytes moved (estimate)", source: side.work.source, text: bytesText, values: costs("bytes") },
+  ];
 }
 
 function once<T>(make: () => T): () => T {

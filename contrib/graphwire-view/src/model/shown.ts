@@ -6,6 +6,7 @@ import type { Facts, MethodFacts } from "../facts.js";
 import type { Opened, OpenedFile } from "../opened.js";
 import { itemsOf, type ProgramItems } from "./build.js";
 import { arrange } from "./runs.js";
+import { Work } from "./costs.js";
 import { differenceOf, type Difference } from "./difference.js";
 import { addBytes, weightsOf, type Weight } from "./weights.js";
 
@@ -18,6 +19,7 @@ export interface Side {
   readonly items: ProgramItems;
   readonly weights: readonly Weight[];
   readonly facts: MethodFacts;
+  readonly work: Work;
 }
 
 /** What the page shows: one method, or the difference of two. */
@@ -55,7 +57,7 @@ export async function shownOf({ files, facts }: Opened, wanted: string | null): 
   return { side: { ...after, items: difference.items }, before, difference, facts };
 }
 
-const NO_FACTS: MethodFacts = { costSource: "", costs: new Map(), operators: new Map() };
+const NO_FACTS: MethodFacts = { operators: new Map() };
 
 /** Returns one method of a file. Reads the document and the tables of weights, and no elements. */
 export async function sideOf(opened: OpenedFile, name: string, index: 0 | 1 = 0): Promise<Side> {
@@ -65,5 +67,5 @@ export async function sideOf(opened: OpenedFile, name: string, index: 0 | 1 = 0)
   const weights = await weightsOf(program, payloads, file);
   const items = itemsOf(program, name, weights, index);
   addBytes(items.root, weights);
-  return { opened, name, program, summary: await summarizeProgram(file, name), items, weights, facts: facts.methods.get(name) ?? NO_FACTS };
+  return { opened, name, program, summary: await summarizeProgram(file, name), items, weights, facts: facts.methods.get(name) ?? NO_FACTS, work: new Work(program) };
 }

@@ -137,17 +137,23 @@ export function argumentText(argument: Argument): string {
   return argumentPieces(argument).map(({ text }) => text).join("");
 }
 
-const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
+const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
+
+/** `472 MFLOP`: a number with a prefix of SI; empty for none. */
+export function scaledText(number: number, unit: string): string {
+  if (Number.isNaN(number)) return "";
+  let value = Math.abs(number);
+  let power = 0;
+  while (value >= 999.5 && power < PREFIXES.length - 1) {
+    value /= 1000;
+    power += 1;
+  }
+  return `${number < 0 ? "−" : ""}${power === 0 || value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${PREFIXES[power] ?? ""}${unit}`;
+}
 
 /** `1.5 MB` */
 export function bytesText(bytes: number | bigint): string {
-  let value = Number(bytes);
-  let unit = 0;
-  while (value >= 999.5 && unit < UNITS.length - 1) {
-    value /= 1000;
-    unit += 1;
-  }
-  return `${unit === 0 || value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${UNITS[unit] ?? ""}`;
+  return scaledText(Number(bytes), "B");
 }
 
 /** `1,234,567` */

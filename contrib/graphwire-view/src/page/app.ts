@@ -9,7 +9,7 @@ import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.j
 import { Index } from "../model/search.js";
 import type { Side, Shown } from "../model/shown.js";
 import { colourAt, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
-import { numberText, plural } from "../model/values.js";
+import { plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
 import { remember, remembered, shownText } from "./elements.js";
 import { categoryLegend } from "./signs.js";
@@ -46,7 +46,7 @@ export class App implements Chooser {
   readonly difference: Difference | null;
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
   readonly compared: string;
-  readonly measures: readonly Measure[];
+  measures: readonly Measure[];
   readonly drawing: Drawing;
   /** How many nodes only pass on what they get. */
   readonly passing: number;
@@ -140,6 +140,15 @@ export class App implements Chooser {
     this.measure = measure;
     this.drawing.decorate(this.decoration());
     this.tabs.refresh();
+  }
+
+  assume(name: string, value: number): void {
+    for (const side of [this.side, ...(this.before === null ? [] : [this.before])]) side.work.assume(name, value);
+    this.measures = measuresOf(this.shown);
+    this.measure = this.measures.find((measure) => measure.name === this.measure?.name) ?? null;
+    this.drawing.decorate(this.decoration());
+    this.tabs.refresh();
+    this.showDetails();
   }
 
   /** Returns a picture of the whole drawing as it is folded. */
@@ -303,7 +312,7 @@ export class App implements Chooser {
     const [least, most] = range;
     legend.replaceChildren(legendOf({ measure, range }));
     const share = (value: number): number => (most > least ? (value - least) / (most - least) : 0.5);
-    return new Map(seen.map(([item, value]) => [item, { ...colourAt(share(value), measure.isChange), text: numberText(value) }]));
+    return new Map(seen.map(([item, value]) => [item, { ...colourAt(share(value), measure.isChange), text: measure.text(value) }]));
   }
 
   private showDetails(): void {

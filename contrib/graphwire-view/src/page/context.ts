@@ -22,4 +22,6 @@ export interface Context {
   toggle(item: Item): void;
   isOpen(item: Item): boolean;
   search(text: string): void;
+  /** Assumes another value of a symbol, at which costs are estimated. */
+  assume(name: string, value: number): void;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
-from graphwire.analysis.summary import bytes_of_nodes
+from graphwire.analysis.summary import named_nodes
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading, source_name
 from graphwire.api.options import OpenOptions, options_of, programs_by_name
@@ -35,9 +36,7 @@ from graphwire.viewer import (
     Facts,
     FileFacts,
     Histogram,
-    MethodCosts,
     MethodFacts,
-    NodeCost,
     OverlayValues,
     ProblemFact,
     TargetFact,
@@ -125,13 +124,13 @@ def view(
     method: str | None = None,
     weights: bool = False,
     targets: bool = False,
-    use_torch: bool = True,
+    use_torch: bool | None = None,
     **options: Unpack[OpenOptions],
 ) -> View:
     """Return a page that shows a program, or the difference of two: `View.show` opens it in the browser, a notebook in place.
 
     The page is one file. It contains the programs without the elements of their weights, and loads nothing from anywhere. Files
-    are read without torch; torch only adds what it knows about operators.
+    are read without torch, which only adds the schemas of operators.
 
     Args:
         source: a file, an open archive, schema records, an `ExportedProgram`, or several by name.
@@ -142,18 +141,18 @@ def view(
         method: the only program to show, of a file with several.
         weights: whether to read the elements of all weights, for histograms and for how much they changed. Needs torch.
         targets: whether to list the releases of torch that the programs can be written for, which takes longest.
-        use_torch: whether to import torch, if it is installed, for operators' schemas and floating-point operations.
+        use_torch: whether to import torch, if it is installed, for the schemas of operators; None: if it is imported already.
 
     Raises:
         EncodeError: the overlay names nodes that are not there, or has no numbers; or an `ExportedProgram` contains something
             that the schema cannot represent.
         GraphwireError: as `open` and `Archive.program_of`.
     """
-    # MERGED
-
     sources = [source] if other is None else [source, other]
-    wanted = {"weights": weights, "targets": targets, "use_torch": use_torch}
-    made = View(*content_of(sources, overlay or {}, method, options, **wanted))
+    wanted = content_of(
+        sources, overlay or {}, method, options, weights=weights, targets=targets, use_torch=use_torch
+    )
+    made = View(*wanted)
     if output is not None:
         made.save(output)
     return made
@@ -329,29 +328,29 @@ def _check_torch() -> None:
 
 
 # --------------------------------------------------------------------------- the facts about one file that a page shows
-# its inspection, problems, targets, and the costs of its nodes.
+# its inspection, problems, targets, and the schemas of its operators.
 
 
-_SIZES = "at the sizes of the example inputs; the nodes of a subgraph count once"
 _MOST_OBSTACLES = 3
 
 
-def facts_of(shown: Shown, *, targets: bool, use_torch: bool) -> FileFacts:
+def facts_of(shown: Shown, *, targets: bool, use_torch: bool | None) -> FileFacts:
     """Return the facts about one file, without those about the elements of its weights.
 
     Args:
         targets: whether to list the releases of torch that the programs can be written for.
-        use_torch: whether to import torch, if it is installed, for schemas of operators and counts of operations.
+        use_torch: whether to import torch, if it is installed, for schemas of operators; None: if it is imported already.
     """
     archive = shown.archive
-    has_torch = use_torch and find_spec("torch") is not None
+    has_torch = "torch" in sys.modules if use_torch is None else use_torch and find_spec("torch") is not None
     return FileFacts(
         name=shown.name,
         inspection=None if archive is None else _inspection(archive),
         problems=None if archive is None else _problems(archive),
         targets=_targets(shown) if targets else None,
         methods={
-            name: _method(program, shown.registry, has_torch) for name, (program, _) in shown.programs.items()
+            name: MethodFacts(_schemas(program, shown.registry) if has_torch else None)
+            for name, (program, _) in shown.programs.items()
         },
         weights=listed_weights(shown),
     )
@@ -391,18 +390,10 @@ def _why_not(obstacles: list[Obstacle]) -> str:
     return "; ".join(texts[:_MOST_OBSTACLES]) + more
 
 
-def _method(program: Program, registry: Registry, has_torch: bool) -> MethodFacts:
-    sizes = bytes_of_nodes(program)
-    if not has_torch:
-        nodes = {name: NodeCost(size) for name, size in sizes.items()}
-        return MethodFacts(
-            MethodCosts(f"graphwire, {_SIZES}; without torch, operations are not counted", nodes)
-        )
-    from graphwire.bridge.torch_operators import operator_facts
+def _schemas(program: Program, registry: Registry) -> dict[str, str]:
+    from graphwire.bridge.torch_operators import operator_schemas
 
-    facts = operator_facts(program, registry)
-    nodes = {name: NodeCost(size, facts.flops.get(name)) for name, size in sizes.items()}
-    return MethodFacts(MethodCosts(f"{facts.source}, {_SIZES}", nodes), facts.schemas)
+    return operator_schemas({node.target for _, node, _ in named_nodes(program)}, registry)
 
 
 # --------------------------------------------------- collects what a page shows: its programs, and the facts about them
@@ -420,7 +411,7 @@ def content_of(
     *,
     weights: bool,
     targets: bool,
-    use_torch: bool,
+    use_torch: bool | None,
 ) -> tuple[str, list[bytes]]:
     """Return the title of a page, and the page in chunks. Arguments and errors are those of `view`.
 
@@ -440,8 +431,8 @@ def content_of(
                 replace(each, weights=weight_facts(side)) for each, side in zip(files, sides, strict=True)
             ]
         nodes = [
-            {name for of in each.methods.values() if of.costs is not None for name in of.costs.nodes}
-            for each in files
+            {name for program, _ in side.programs.values() for name, _, _ in named_nodes(program)}
+            for side in sides
         ]
         facts = Facts(
             files=files,

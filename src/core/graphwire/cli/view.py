@@ -45,7 +45,12 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--open", action="store_true", help="with --output: open the page in the browser, too"
     )
-    parser.add_argument("--no-torch", action="store_true", help="do without torch, which counts operations")
+    parser.add_argument(
+        "--torch",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="import torch, for the schemas of operators",
+    )
     parser.add_argument(
         "--targets", action="store_true", help="list the torch releases that can read the programs"
     )
@@ -78,16 +83,18 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
     overlay: dict[str, dict[str, Any]] = {}
     for path in arguments.overlays:
         overlay |= read_overlays(path)
-    torch_is_next = not arguments.no_torch and "torch" not in sys.modules and find_spec("torch") is not None
-    task = "Importing torch, which counts operations (--no-torch does without), and writing the page"
-    with output.progress(task if torch_is_next else "Writing the page"):
+    asked = "--weights, which reads elements" if arguments.weights else "--torch" if arguments.torch else ""
+    is_next = asked and "torch" not in sys.modules and find_spec("torch") is not None
+    with output.progress(
+        f"Importing torch for {asked}, and writing the page" if is_next else "Writing the page"
+    ):
         made = graphwire.view(
             *(each.source for each in inputs),
             overlay=overlay,
             method=arguments.method,
             weights=arguments.weights,
             targets=arguments.targets,
-            use_torch=not arguments.no_torch,
+            use_torch=arguments.torch,
             **open_options(arguments),
         )
     if place is not None:

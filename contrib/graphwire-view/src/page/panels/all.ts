@@ -23,8 +23,8 @@ export function panelsOf(context: Chooser): Panel[] {
     ...changes,
     { name: "program", title: "Program", make: () => programPanel(context), isPrinted: true },
     { name: "modules", title: "Modules", make: () => modulesPanel(context), showsFolding: true, isPrinted: true },
-    { name: "operators", title: "Operators", make: () => operatorsPanel(context), isPrinted: true },
+    { name: "operators", title: "Operators", make: () => operatorsPanel(context), showsFolding: true, isPrinted: true },
     { name: "weights", title: "Weights", make: () => weightsPanel(context), isPrinted: true },
-    ...(context.measures.length === 0 ? [] : [{ name: "numbers", title: "Numbers", make: () => numbersPanel(context), showsFolding: true, isPrinted: context.measures.length > 0 }]),
+    { name: "numbers", title: "Numbers", make: () => numbersPanel(context), showsFolding: true, isPrinted: true },
   ];
 }

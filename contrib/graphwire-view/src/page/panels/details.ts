@@ -1,11 +1,12 @@
 /** The panel with everything that is known of one item. */
 
 import { titleOf } from "../../layout/boxes.js";
+import { defaultsOf } from "../../model/defaults.js";
 import { framesOf, originsOf, otherMetadata, type Origin } from "../../model/metadata.js";
 import { MARK_SIGNS, tallyText } from "../../model/difference.js";
 import type { Item, Mark } from "../../model/items.js";
-import { argumentPieces, bytesText, countText, deviceText, numberText, plural, sizesText, valueFacts, type Piece } from "../../model/values.js";
-import { whereIs } from "./tables.js";
+import { argumentPieces, bytesText, countText, deviceText, plural, scaledText, sizesText, valueFacts, type Piece } from "../../model/values.js";
+import { histogram, whereIs } from "./tables.js";
 import type { Context } from "../context.js";
 import { facts, html, section, table, textButton, word, type Child } from "../elements.js";
 
@@ -68,6 +69,8 @@ function inputs(context: Context, item: Item): HTMLElement | null {
     const pieces = argumentPieces(arg).slice(0, 400);
     return [word(name === "" ? `input ${index}` : name), html("div", {}, ...pieces.map((piece) => pieceOf(context, item, piece)))];
   });
+  const defaults = defaultsOf(item.type, context.sideOf(item).facts.operators.get(item.type) ?? "").filter(([name]) => !given.some((input) => input.name === name));
+  rows.push(...defaults.map(([name, value]) => [html("span", { class: "quiet" }, name), html("span", { class: "quiet", title: "not given: the operator’s default" }, value)]));
   return section("Arguments", table(["Name", "Value"], rows));
 }
 
@@ -93,7 +96,10 @@ function groupFacts(context: Context, item: Item): HTMLElement | null {
   if (item.kind === "weight") {
     const weight = context.sideOf(item).weights.find(({ name }) => name === item.name);
     if (weight === undefined) return null;
-    return facts([["Is a", weight.role], ["Type", `${weight.dtype} ${weight.shape}`], ["Size", bytesText(weight.bytes)], ["Where", whereIs(context, weight)], ["Tied to", weight.shares.join(", ")]]);
+    const known = context.sideOf(item).opened.facts.weights.get(weight.name);
+    const told = facts([["Is a", weight.role], ["Type", `${weight.dtype} ${weight.shape}`], ["Elements", countText(weight.elements)], ["Size", bytesText(weight.bytes)], ["Where", whereIs(context, weight)], ["Tied to", weight.shares.join(", ")]]);
+    const elements = known === undefined || (known.histogram === null && known.mean === null) ? html("p", { class: "quiet" }, "Elements were not read: graphwire view --weights reads them.") : histogram(known, 60);
+    return html("div", {}, told, section("Elements", elements));
   }
   if (!item.isGroup) return null;
   const act = html("button", { type: "button", click: () => { context.toggle(item); } }, context.isOpen(item) ? "Fold" : "Unfold");
@@ -101,8 +107,9 @@ function groupFacts(context: Context, item: Item): HTMLElement | null {
 }
 
 function cost(context: Context, item: Item): HTMLElement | null {
-  const found = context.sideOf(item).facts.costs.get(item.path);
-  return found === undefined ? null : section("Estimated work", facts([["FLOPs", numberText(found.flops)], ["Memory", bytesText(found.bytes)]]));
+  const { work } = context.sideOf(item);
+  const found = work.costs.get(item.path);
+  return found === undefined ? null : section("Estimated work", facts([["Operations", scaledText(found.flops, "FLOP")], ["Memory", bytesText(found.bytes)], ["At", work.sizes.text]]));
 }
 
 function linksSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {

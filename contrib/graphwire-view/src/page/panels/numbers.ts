@@ -2,7 +2,7 @@
 
 import type { Item } from "../../model/items.js";
 import { colourAt, type Measure, type Numbers } from "../../model/overlay.js";
-import { countText, numberText, plural } from "../../model/values.js";
+import { countText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
 import { html, longTable, section, svg, textButton, type Child } from "../elements.js";
 
@@ -33,12 +33,12 @@ function sums(context: Context, measure: Measure, { of, unknown, nodes }: Number
   const modules = [...of].filter(([item]) => item.kind === "module" || item.kind === "run").sort(order);
   const each = [...of].filter(([item]) => item.kind === "node").sort(order);
   const share = (value: number): string => (measure.isChange || total === 0 ? "" : `${((100 * value) / total).toFixed(1)} %`);
-  const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.path, () => { context.reveal(item); }), numberText(value), share(value)];
+  const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.path, () => { context.reveal(item); }), measure.text(value), share(value)];
   const heads = ["Name", "#Number", "#Share"];
   return html(
     "div",
     {},
-    html("p", {}, `${numberText(total)} in all, of ${plural(nodes, "node")}.`),
+    html("p", {}, `${measure.text(total)} in all, of ${plural(nodes, "node")}.`),
     measure.source === "" ? null : html("p", { class: "quiet" }, measure.source),
     unknown.length === 0 ? null : html("p", { class: "problem" }, `${countText(unknown.length)} of the names are not in this program: ${unknown.slice(0, 5).join(", ")}`),
     modules.length === 0 ? null : section("By module", longTable(heads, modules, row, 50)),
@@ -51,13 +51,13 @@ const STEPS = 40;
 /** Returns the legend: the name of the numbers, their colours and their range. */
 export function legendOf({ measure, range: [least, most] }: Legend): HTMLElement {
   const bars = Array.from({ length: STEPS }, (_, index) => svg("rect", { x: index * 5, width: 5, height: 12, fill: colourAt(index / (STEPS - 1), measure.isChange).fill }));
-  const label = `Colours from ${numberText(least)} to ${numberText(most)}`;
+  const label = `Colours from ${measure.text(least)} to ${measure.text(most)}`;
   return html(
     "div",
     {},
     html("strong", {}, measure.name),
     svg("svg", { width: STEPS * 5, height: 12, role: "img", "aria-label": label }, ...bars),
-    html("div", { class: "ends" }, html("span", {}, numberText(least)), measure.isChange ? html("span", {}, "0") : null, html("span", {}, numberText(most))),
+    html("div", { class: "ends" }, html("span", {}, measure.text(least)), measure.isChange ? html("span", {}, "0") : null, html("span", {}, measure.text(most))),
     html("div", { class: "quiet" }, "of the boxes in sight; modules are sums"),
   );
 }

@@ -2,7 +2,7 @@
 
 import type { WeightFacts } from "../../facts.js";
 import { operatorRows } from "../../model/operators.js";
-import { bytesText, countText, numberText, plural } from "../../model/values.js";
+import { bytesText, countText, numberText, plural, scaledText } from "../../model/values.js";
 import type { Weight } from "../../model/weights.js";
 import { storedBytes } from "../../model/weights.js";
 import type { Context } from "../context.js";
@@ -10,23 +10,36 @@ import { html, longTable, svg, textButton, type Child } from "../elements.js";
 
 export function operatorsPanel(context: Context): HTMLElement {
   const { side } = context;
-  const rows = operatorRows(side.items.root, side.facts);
-  const { costSource } = side.facts;
-  const hasCosts = side.facts.costs.size > 0;
-  const heads = ["Operator", "#Count", ...(hasCosts ? ["#FLOPs", "#Bytes"] : [])];
-  const note = hasCosts
-    ? `FLOPs and bytes are estimates: ${costSource}.`
-    : "graphwire estimates FLOPs and bytes with torch: make the page with graphwire view.";
+  const rows = operatorRows(side.items.root, side.work.costs);
+  const sum = (part: "flops" | "bytes"): number => rows.reduce((found, row) => found + (row[part] || 0), 0);
   return html(
     "div",
     {},
-    html("p", { class: "quiet" }, `${plural(rows.length, "operator")}. ${note}`),
-    longTable(heads, rows, ({ target, name, count, flops, bytes }): Child[] => [
+    html("p", {}, `${plural(rows.length, "operator")}, ${scaledText(sum("flops"), "FLOP")}, ${bytesText(sum("bytes"))} moved.`),
+    html("p", { class: "quiet" }, side.work.source),
+    assumedSizes(context),
+    longTable(["Operator", "#Count", "#Work", "#Bytes"], rows, ({ target, name, count, flops, bytes }): Child[] => [
       textButton(name, () => { context.search(`op:${target}`); }, `Find ${target}`),
       countText(count),
-      ...(hasCosts ? [flops === 0 ? "" : numberText(flops), bytesText(bytes)] : []),
+      flops === 0 ? "" : scaledText(flops, "FLOP"),
+      bytesText(bytes),
     ]),
   );
+}
+
+/** Returns fields with the values of symbols at which costs are estimated; null if all sizes are fixed. */
+function assumedSizes(context: Context): HTMLElement | null {
+  const { work, summary } = context.side;
+  const { assumed } = work.sizes;
+  if (assumed.size === 0) return null;
+  const fields = Array.from(assumed, ([name, value]) => {
+    const { label = name, min_val: least = null, max_val: most = null } = summary.symbols.find((symbol) => symbol.name === name) ?? {};
+    const field: HTMLInputElement = html("input", { type: "number", min: least === null ? null : String(least), max: most === null ? null : String(most), step: 1, value: Number.isNaN(value) ? "" : value, change: () => {
+      if (field.value !== "" && field.reportValidity()) context.assume(name, field.valueAsNumber);
+    } });
+    return html("label", {}, html("span", { class: "name" }, name), label === name ? null : html("span", { class: "quiet" }, ` ${label}`), " ", field);
+  });
+  return html("div", { class: "sizes" }, ...fields);
 }
 
 export function weightsPanel(context: Context): HTMLElement {
@@ -61,15 +74,13 @@ function nameCell(context: Context, weight: Weight): HTMLElement {
   );
 }
 
-const HEIGHT = 24;
-
 /** Returns a picture of how often values occur. */
-function histogram({ histogram: known, mean, std, notFinite }: WeightFacts): HTMLElement {
+export function histogram({ histogram: known, mean, std, notFinite }: WeightFacts, height = 24): HTMLElement {
   const text = [mean === null ? "" : `mean ${numberText(mean)}`, std === null ? "" : `deviation ${numberText(std)}`, notFinite === 0 ? "" : `${countText(notFinite)} not finite`].filter((each) => each !== "").join(", ");
   if (known === null) return html("div", { class: "quiet" }, text);
   const most = Math.max(1, ...known.counts);
-  const bars = known.counts.map((count, index) => svg("rect", { x: index * 4, y: HEIGHT - (count / most) * HEIGHT, width: 3, height: (count / most) * HEIGHT }));
+  const bars = known.counts.map((count, index) => svg("rect", { x: index * 4, y: height - (count / most) * height, width: 3, height: (count / most) * height }));
   const label = `from ${numberText(known.min)} to ${numberText(known.max)}${text === "" ? "" : `, ${text}`}`;
-  const picture = svg("svg", { class: "histogram", width: known.counts.length * 4, height: HEIGHT, role: "img", "aria-label": `Histogram ${label}` }, ...bars);
+  const picture = svg("svg", { class: "histogram", width: known.counts.length * 4, height, role: "img", "aria-label": `Histogram ${label}` }, ...bars);
   return html("div", {}, picture, html("div", { class: "quiet" }, label));
 }

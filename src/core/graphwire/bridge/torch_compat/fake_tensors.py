@@ -108,17 +108,6 @@ class BoundExceededError(Exception):
     """An operator exceeds its bound on calls or results."""
 
 
-class CallBudget:
-    """The number of operators that may still be called.
-
-    Args:
-        calls: the number at the start.
-    """
-
-    def __init__(self, calls: int) -> None:
-        self.left = calls
-
-
 def why_not_run(operator: Any) -> str | None:
     """Return why an operator may not run on metadata; None if it may.
 
@@ -207,7 +196,7 @@ def run_on_metadata(
 
 
 @contextmanager
-def _counted(mode: FakeTensorMode, budget: CallBudget | None = None) -> Iterator[None]:
+def _counted(mode: FakeTensorMode) -> Iterator[None]:
     """A context that bounds the number of operators a mode runs, and the number of results of each."""
     asked = mode.dispatch
     calls = 0
@@ -217,10 +206,6 @@ def _counted(mode: FakeTensorMode, budget: CallBudget | None = None) -> Iterator
         calls += 1
         if calls > _MOST_CALLS:
             raise BoundExceededError(f"it consists of more than {_MOST_CALLS:,} operators")
-        if budget is not None:
-            budget.left -= 1
-            if budget.left < 0:
-                raise BoundExceededError("the operators of the program consist of too many others")
         if isinstance(func, OpOverload) and any("List[" in str(each.type) for each in func._schema.returns):
             count = _results(func, args, kwargs or {})
             if count is None or count > _MOST_RESULTS:
@@ -256,40 +241,3 @@ def _sizes(value: Any) -> Iterator[int | None]:
         if isinstance(each, torch.Tensor):
             for size in each.shape:
                 yield size if type(size) is int else size.node.hint if size.node.has_hint() else None
-
-
-def may_count_flops(operator: OpOverload) -> bool | None:
-    """Return whether torch's flop counter has a formula for an operator, or for those that torch defines it by.
-
-    False for another operator of torch, which the counter takes for free; None for an operator of another library."""
-    from torch.utils.flop_counter import flop_registry
-
-    if operator.overloadpacket in flop_registry or (operator.namespace in _OWN and _has_composite(operator)):
-        return True
-    return False if operator.namespace in _OWN else None
-
-
-def flops_on_metadata(
-    mode: FakeTensorMode,
-    operator: OpOverload,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    budget: CallBudget,
-) -> int:
-    """Return the floating-point operations that torch's flop counter counts for one call, on fake tensors of a mode.
-
-    `why_not_run` must be None for the operator.
-
-    Args:
-        budget: what is left for this call and later ones, of an operator and of those that it calls.
-
-    Raises:
-        BoundExceededError: as `run_on_metadata`.
-        Exception: any error of a formula or a fake kernel.
-    """
-    from torch.utils.flop_counter import FlopCounterMode
-
-    counter = FlopCounterMode(display=False)
-    with torch.no_grad(), torch._C._DisableAutocast(), _counted(mode, budget), mode, counter:
-        operator(*args, **kwargs)
-    return int(counter.get_total_flops())
