@@ -164,6 +164,7 @@ lint: $(INSTALLED)-lint docs
 
 docs: $(PYTHON)
 	$(PYTHON) docs/check_links.py
+	$(PYTHON) tests/rule_cases.py
 
 site: $(INSTALLED)-site
 	$(PYTHON) docs/site/build.py

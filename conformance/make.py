@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from making import (
+    core,
     decided,
     given_files,
     invalid_archives,
@@ -62,13 +63,6 @@ def cases() -> Iterator[Case]:
             yield case
 
 
-def expected(case: Case, path: Path) -> bytes:
-    """What belongs beside a file: what a reader finds in it, or which rule it breaks."""
-    if case.valid:
-        return neutral(path)
-    return json_text({"about": case.about, "rules": list(case.rules)})
-
-
 def accepted(path: Path) -> bool:
     """Whether graphwire takes a file."""
     try:
@@ -78,11 +72,6 @@ def accepted(path: Path) -> bool:
     return True
 
 
-def json_text(tree: Any) -> bytes:
-    """Readable JSON."""
-    return json.dumps(tree, ensure_ascii=False, indent=1, sort_keys=True).encode() + b"\n"
-
-
 def files(only: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield every file of the suite by its path, the index last.
 
@@ -90,6 +79,7 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
         only: a text that the names of the cases contain; without it, all.
     """
     index = []
+    small = []
     broken: list[str] = []
     hashed: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +104,10 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
             try:
                 if not case.valid and accepted(path):
                     broken.append(f"{name}: it is accepted")
-                yield f"{stem}.expected.json", expected(case, path)
+                found = neutral(path) if case.valid else None
+                if found is not None:
+                    yield f"{stem}.expected.json", found
+                small += [row for row in [core.row_of_core(index[-1], found and json.loads(found))] if row]
                 if case.valid and case.name.startswith(HASHED):
                     hashed += hashes(name, path)
             except GraphwireError as error:
@@ -124,8 +117,9 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
     if broken:
         raise SystemExit("\n".join(broken))
     if not only:
-        yield "hashes.json", json_text({"version": 1, "programs": hashed})
-        yield "index.json", json_text({"version": 1, "cases": index})
+        yield "hashes.json", rows_text("programs", hashed)
+        yield "index.json", rows_text("cases", index)
+        yield "core.json", rows_text("cases", small)
 
 
 def hashes(name: str, path: Path) -> list[dict[str, str]]:
@@ -161,8 +155,15 @@ def vectors(wire_format: str, folder: Path, broken: list[str]) -> bytes:
         elif found is not None:
             broken.append(f"{wire_format} {vector.name}: it is accepted")
         rows.append(row)
+    return rows_text("vectors", rows, format=wire_format)
+
+
+def rows_text(name: str, rows: list[dict[str, Any]], **facts: Any) -> bytes:
+    """JSON with a line for each row."""
+    facts = facts or {"version": 1}
+    head = json.dumps(facts)[:-1]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
-    return f'{{"format": "{wire_format}", "vectors": [\n{lines}\n]}}\n'.encode()
+    return f'{head}, "{name}": [\n{lines}\n]}}\n'.encode()
 
 
 def entry(case: Case, name: str) -> dict[str, Any]:

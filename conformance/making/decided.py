@@ -240,6 +240,11 @@ def document_cases() -> Iterator[Case]:
         "metadata with what Python calls JSON",
         edited(simple(), f"{CALL}.metadata", {"custom": '{"a": NaN, "a": "\\ud800"}'}),
     )
+    null = simple()
+    null["graph_module"]["graph"]["nodes"][0]["inputs"][0]["arg"]["as_later"] = None
+    yield bad(
+        "documents/unknown_variant_that_is_null", "DOC-10", "a union with a key that is no variant", null
+    )
     entries = simple()["graph_module"]["module_call_graph"]
     yield good("signatures/no_calls", "GRA-68 SIG-20", "no structure of calls", edited(simple(), CALLS, []))
     yield bad(
@@ -338,6 +343,17 @@ def text_cases() -> Iterator[Case]:
         "a context that is an object with a key twice",
         edited(simple(), SPEC, context),
     )
+    for name, number in {"infinity": "1e400", "digits": f"1{'0' * 4300}"}.items():
+        for place, text in {
+            "context": f'[1, {{"type": "t", "context": [{number}], "children_spec": []}}]',
+            "protocol": f"[{number}, {json.dumps(LEAF)}]",
+        }.items():
+            yield bad(
+                f"treespecs/{place}_of_{name}",
+                "TSP-1",
+                f"a number that nobody can read as the {place}: {name}",
+                edited(simple(), SPEC, text),
+            )
     factory = {"default_factory_module": "os", "default_factory_name": "system", "dict_context": []}
     for name, held in {"factory": factory, "factory_2": {"factory": "os.system", "keys": []}}.items():
         kind = "collections.defaultdict" + ("@2" if name == "factory_2" else "")
@@ -499,6 +515,35 @@ def payload_cases() -> Iterator[Case]:
             False,
             lambda data, value=value: data[:-1] + b',"later":' + value + b"}",
         )
+    for name, fields in {
+        "conj": {"conj": True},
+        "neg": {"neg": True},
+        "placement": {"placement": "meta", "path_name": ""},
+    }.items():
+
+        def add(data: bytes, fields: dict[str, Any] = fields) -> bytes:
+            entry = json.loads(data)
+            entry["config"]["w"].update(fields)
+            return json_bytes(entry)
+
+        yield changed(
+            f"unlisted_{name}", "EXT-2", f"an entry with {name} whose document does not say so", False, add
+        )
+
+    def on_meta(members: list[Member]) -> None:
+        record = member(members, "model_weights_config.json")
+        entry = json.loads(record.data)
+        entry["config"]["w"]["tensor_meta"]["device"] = {"type": "meta", "index": None}
+        record.data, member(members, "weight_0").data = json_bytes(entry), b""
+
+    yield _case(
+        "payloads/meta_of_torch",
+        "PAY-19 NEU-17",
+        "a weight on torch's meta device, as torch writes it",
+        plain.build(on_meta),
+        True,
+        "payloads",
+    )
     yield changed(
         "number_with_fraction",
         "ARC-34",

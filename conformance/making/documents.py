@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -175,8 +176,14 @@ def simple(**fields: Any) -> Tree:
     return program(contents, **fields)
 
 
-def taking(*arguments: Tree, requires: str = "", extra_nodes: Sequence[Tree] = (), **fields: Any) -> Tree:
-    """A program whose only call takes arguments of any kind. `x`, `y`, and the symbols `n`, `f`, `b` are values."""
+def taking(
+    *arguments: Tree, requires: str = "", extra_nodes: Sequence[Tree] = (), whole: bool = True, **fields: Any
+) -> Tree:
+    """A program whose only call takes arguments of any kind. `x`, `y`, and the symbols `n`, `f`, `b` are values.
+
+    Args:
+        whole: whether it has `f` and `b` although no argument is one.
+    """
     take = node(
         "torch.ops.conformance.take.default",
         [(f"a{index}", each) for index, each in enumerate(arguments)],
@@ -197,6 +204,8 @@ def taking(*arguments: Tree, requires: str = "", extra_nodes: Sequence[Tree] = (
         node("torch.ops.conformance.number.default", [], [named("as_sym_float", "f")], "f"),
         node("torch.ops.conformance.truth.default", [], [named("as_sym_bool", "b")], "b"),
     ]
+    if not whole and not re.search('"[fb]"', json.dumps(arguments)):
+        contents |= {"nodes": [*extra_nodes, take], "sym_float_values": {}, "sym_bool_values": {}}
     contents |= {key: fields.pop(key) for key in list(fields) if key in contents}
     made = program(contents, range_constraints={"s0": {"min_val": 2, "max_val": 64}}, **fields)
     return made | ({"requires": requires.split()} if requires else {})

@@ -746,6 +746,17 @@ def reference_cases() -> Iterator[Case]:
     ranks["ranks"] = [{WEIGHT: record}, {"data/weights/weight_1": record}]
     yield of("ranks_names", "REF-17", "ranks with other records", ranks, {"ranks.safetensors": file})
 
+    ranks = table("ranks")
+    ranks["ranks"] = [{WEIGHT: record}, {WEIGHT: {**record, "sha256": sha256(b"")}}]
+    ranks["records"] = {}
+    yield of(
+        "ranks_digest",
+        "REF-16",
+        "weights of the second rank with a wrong digest",
+        ranks,
+        {"ranks.safetensors": file},
+    )
+
     def broken(name: str, about: str, content: bytes) -> Case:
         made = table(name)
         length = int.from_bytes(content[:8], "little")

@@ -167,7 +167,10 @@ def argument_cases() -> Iterator[Case]:
     """A file for each variant, and for the edges of its values."""
     for name, (argument, feature) in arguments().items():
         yield case(
-            "arguments", name, f"a node takes {name.replace('_', ' ')}", taking(argument, requires=feature)
+            "arguments",
+            name,
+            f"a node takes {name.replace('_', ' ')}",
+            taking(argument, requires=feature, whole=False),
         )
     yield case(
         "arguments",

@@ -218,3 +218,22 @@ def test_keys_of_guards_do_not_run() -> None:
     module = graphwire.load_module(graphwire.dumps(graphwire.from_schema(record, payloads)))
     with pytest.raises(InputError, match="cannot be evaluated"):
         module(*INPUTS, **KEYWORDS)
+
+
+@pytest.mark.parametrize("name", ["lambda", "None", "class", "match"])
+def test_paths_with_keywords_run(name: str) -> None:
+    """torch's own module fails: it writes `self.lambda`, which Python's compiler rejects."""
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.add_module(name, nn.ModuleDict({name: nn.Linear(2, 2)}))
+
+        def forward(self, x: Tensor) -> Tensor:
+            linear: Tensor = self.get_submodule(f"{name}.{name}")(x)
+            return linear
+
+    model = Plain()
+    data = graphwire.dumps(export(model, INPUTS[:1]))
+    assert graphwire.load(io.BytesIO(data)).state_dict.keys() == model.state_dict().keys()
+    assert torch.equal(graphwire.load_module(io.BytesIO(data))(*INPUTS[:1]), model(*INPUTS[:1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,52 +19,74 @@ ITEM_SIZES = {
 }
 COMPLEX = (9, 10, 11)
 MAX_SIZE = 1 << 59
+EXTENSIONS = frozenset(
+    "calls codecs constants containers dtypes external-weights layouts lazy-bits mappings outputs placement propagate ranges"
+    " results sequences slices treespecs".split()
+)
 
 
 class Refused(Exception):
-    """The file is not read."""
+    """The file is not read; the text is the rule that it breaks."""
 
 
 class CoreFile:
     """The weights and interfaces of a file."""
 
     def __init__(self, path: Path) -> None:
-        self.archive = zipfile.ZipFile(path)
-        names = [name for name in self.archive.namelist() if not name.endswith("/")]
-        roots = {name.partition("/")[0] for name in names}
-        if len(roots) != 1 or len(set(names)) != len(names) or any(".." in name.split("/") for name in names):
-            raise Refused("names")
+        try:
+            self.archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+            raise Refused("ARC-1") from error
+        entries = [each for each in self.archive.infolist() if not each.is_dir()]
+        if any(each.flag_bits & 0x2061 or each.compress_type not in (0, 8) for each in entries):
+            raise Refused("ARC-8")
+        names = [each.filename for each in entries]
+        if len(set(names)) != len(names):
+            raise Refused("ARC-20")
+        if any(".." in name.split("/") for name in names):
+            raise Refused("ARC-19")
+        if len({name.partition("/")[0] for name in names}) != 1:
+            raise Refused("ARC-21")
         self.names = {name.partition("/")[2]: name for name in names}
         self.programs = [
             name[7:-5] for name in self.names if name.startswith("models/") and name.endswith(".json")
         ]
         if not self.programs:
-            raise Refused("no program in JSON")
+            raise Refused("ARC-29")
         self.is_big = "byteorder" in self.names and self.read("byteorder") == b"big"
 
     def read(self, name: str) -> bytes:
         if name not in self.names:
-            raise Refused(f"no record {name}")
-        return self.archive.read(self.names[name])
+            raise Refused("PAY-21")
+        try:
+            return self.archive.read(self.names[name])
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise Refused("ARC-15") from error
 
     def json(self, name: str) -> Any:
         def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             found = dict(pairs)
             if len(found) < len(pairs):
-                raise Refused("a key occurs twice")
+                raise Refused("TREE-6")
             return found
 
-        return json.loads(self.read(name), object_pairs_hook=unique)
+        try:
+            return json.loads(self.read(name), object_pairs_hook=unique)
+        except ValueError as error:
+            raise Refused("TREE-8") from error
 
     def document(self, program: str) -> Any:
         tree = self.json(f"models/{program}.json")
-        version = tree["schema_version"]
-        if version["major"] != 8 or version["minor"] < 20:
-            raise Refused("another schema")
+        version = tree.get("schema_version", {})
+        if version.get("major") != 8 or version["minor"] < 20:
+            raise Refused("VER-5")
+        requires = tree.get("requires", [])
+        if not EXTENSIONS.issuperset(requires) or len(set(requires)) < len(requires):
+            raise Refused("EXT-1")
         return tree
 
-    def interface(self, program: str) -> tuple[list[str], list[str]]:
-        """The roles of inputs and outputs, each with the name of a weight or value; `=` for a literal."""
+    def interface(self, program: str) -> tuple[list[Any], list[Any]]:
+        """The roles of inputs and outputs, each with the name of a weight or value; None for a literal."""
         signature = self.document(program)["graph_module"]["signature"]
         inputs, outputs = signature["input_specs"], signature["output_specs"]
         return list(map(_role, inputs)), list(map(_role, outputs))
@@ -72,28 +95,29 @@ class CoreFile:
         """Each weight with its name, number of type, sizes, and elements: contiguous and little-endian."""
         folder = f"data/{kind}/"
         for name, entry in self.json(f"{folder}{program}_{kind}_config.json")["config"].items():
+            meta = entry.get("tensor_meta")
             if entry["use_pickle"] or entry.get("placement"):
                 continue
-            meta = entry["tensor_meta"]
-            record = self.read(entry.get("shared") or folder + entry["path_name"])
+            own = folder + entry["path_name"]
+            record = self.read(own if own in self.names else entry.get("shared") or own)
+            if meta["device"]["type"] == "meta" and not record:
+                continue
+            if meta["dtype"] not in ITEM_SIZES:
+                continue
             sizes = [size["as_int"] for size in meta["sizes"]]
             yield name, meta["dtype"], sizes, self.elements(meta, sizes, record)
 
     def elements(self, meta: Any, sizes: list[int], record: bytes) -> bytes:
-        item = ITEM_SIZES.get(meta["dtype"])
+        item = ITEM_SIZES[meta["dtype"]]
         strides = [stride["as_int"] for stride in meta["strides"]]
         offset = meta["storage_offset"]["as_int"]
-        if (
-            item is None
-            or len(sizes) != len(strides)
-            or not all(0 <= each < MAX_SIZE for each in (*sizes, *strides, offset))
-        ):
-            raise Refused("no tensor")
+        if len(sizes) != len(strides) or not all(0 <= each < MAX_SIZE for each in (*sizes, *strides, offset)):
+            raise Refused("PAY-8")
         if 0 in sizes:
             return b""
         last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
         if (last + 1) * item > len(record):
-            raise Refused("a tensor beyond its record")
+            raise Refused("PAY-10")
         found = bytearray()
         for indices in itertools.product(*map(range, sizes)):
             at = (offset + sum(index * stride for index, stride in zip(indices, strides, strict=True))) * item
@@ -104,14 +128,14 @@ class CoreFile:
         return bytes(found)
 
 
-def _role(spec: Any) -> str:
+def _role(spec: Any) -> list[Any]:
     [(role, fields)] = spec.items()
     names = [value for key, value in fields.items() if key.endswith("_name")]
-    if names:
-        return f"{role} {names[0]}"
-    argument = fields.get("arg") or fields.get("value")
-    if "name" in argument:
-        return f"{role} {argument['name']}"
-    [value] = argument.values()
-    named = value if isinstance(value, dict) else {}
-    return f"{role} {fields.get('name') or named.get('name') or named.get('as_name') or '='}"
+    if role == "constant_input":
+        return [role, fields["name"]]
+    argument = fields.get("arg", {})
+    if names or "name" in argument:
+        return [role, names[0] if names else argument["name"]]
+    [(_, value)] = argument.items()
+    held = value if isinstance(value, dict) else {}
+    return [role, held.get("name") or held.get("as_name")]

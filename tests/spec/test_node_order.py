@@ -1,4 +1,4 @@
-"""docs/spec/graph.md, "Nodes that are not written": a reader of the text alone restores torch's nodes, names and order."""
+"""docs/spec/restoration.md: a reader of the text alone restores torch's nodes, names and order."""
 
 from __future__ import annotations
 

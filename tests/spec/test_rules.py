@@ -34,12 +34,15 @@ def test_every_rule_has_one_number_and_its_anchor() -> None:
         assert [anchor for anchor, rule in anchors if anchor != rule.lower()] == []
 
 
-def test_a_page_numbers_its_rules_with_one_prefix_from_1() -> None:
+def test_rules_of_a_page_have_one_prefix_and_those_of_a_prefix_are_numbered_from_1() -> None:
+    numbers: dict[str, list[int]] = {}
     for page in PAGES:
-        rules = rules_of(page)
-        assert len({rule.partition("-")[0] for rule in rules}) <= 1, page.name
-        numbers = [int(rule.partition("-")[2]) for rule in rules]
-        assert not numbers or sorted(numbers) == list(range(1, len(numbers) + 1)), page.name
+        rules = [rule.partition("-") for rule in rules_of(page)]
+        assert len({prefix for prefix, _, _ in rules}) <= 1, page.name
+        for prefix, _, number in rules:
+            numbers.setdefault(prefix, []).append(int(number))
+    for prefix, found in numbers.items():
+        assert sorted(found) == list(range(1, len(found) + 1)), prefix
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -24,7 +24,7 @@ import {
   type WeightReferences,
 } from "./schema.js";
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
-import { checkHeld, checkPayloads } from "./validation/payloads.js";
+import { checkHeld, checkListed, checkPayloads } from "./validation/payloads.js";
 import { checkProgram } from "./validation/programs.js";
 import { decodeText, type Tree } from "./trees.js";
 import { dict, readAs, type Of } from "./types.js";
@@ -82,9 +82,15 @@ export type PayloadTable = ReadonlyMap<string, PayloadMeta>;
 export type Payloads = Readonly<Record<Kind, PayloadTable>> & {
   /** Why the example inputs cannot be read; empty if they can. */
   readonly unread: string;
-  /** Whether a pickle has tensors that are not strided. Their parts are payloads. */
-  readonly coded: boolean;
+  /** The extensions that the program needs because of what torch wrote beside it, which its document does not list. */
+  readonly features: readonly string[];
 };
+
+/** What the configs of a program list: all names, and the entries that are no pickles, as they are stated. */
+interface Listed {
+  readonly names: ReadonlySet<string>;
+  readonly stated: readonly (readonly [string, PayloadMeta])[];
+}
 
 const NO_PAYLOADS: PayloadTable = new Map();
 
@@ -119,7 +125,7 @@ export class GraphwireFile {
   private readonly programs = new Map<string, Promise<Program>>();
   private readonly tables = new Map<string, Promise<Payloads>>();
   /** The names in the configs that payloads were read from, those of pickled tensors included. */
-  private readonly listed = new WeakMap<Payloads, ReadonlySet<string>>();
+  private readonly listed = new WeakMap<Payloads, Listed>();
   private readonly pickles = new Map<string, Promise<TorchSave | null>>();
   private readonly elsewhere = new Map<"", Promise<WeightReferences | null>>();
   private readonly limits: Limits;
@@ -227,7 +233,10 @@ export class GraphwireFile {
     const listed = this.listed.get(found);
     if (listed !== undefined) {
       const program = await this.program(chosen);
-      this.check(() => { checkHeld(program, found.weights, found.constants, listed); });
+      this.check(() => {
+        checkHeld(program, found.weights, found.constants, listed.names);
+        checkListed(program, listed.stated);
+      });
     }
     return found;
   }
@@ -251,11 +260,18 @@ export class GraphwireFile {
       return bytes === undefined ? new Map() : readAs(PAYLOAD_CONFIG, readJson(bytes, this.limits), record).config;
     });
     const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
-    const plain = tables.map((table) => new Map(Array.from(table).filter(([, { use_pickle }]) => !use_pickle)));
+    const stated = tables.map((table) => new Map(Array.from(table).filter(([, { use_pickle }]) => !use_pickle)));
+    const placed: string[] = [];
+    const read = (kind: Kind, payload: PayloadMeta): PayloadMeta => {
+      if (!this.isPlaced(kind, payload)) return payload;
+      placed.push("placement");
+      return { ...payload, placement: "meta", path_name: "" };
+    };
+    const plain = KINDS.map((kind, index) => new Map(Array.from(stated[index] ?? [], ([name, each]) => [name, read(kind, each)] as const)));
     const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = plain;
     this.check(() => { checkPayloads(weights, constants, sample_inputs); });
-    const payloads = { weights, constants, sample_inputs, unread, coded: false };
-    this.listed.set(payloads, new Set(tables.flatMap((table) => [...table.keys()])));
+    const payloads = { weights, constants, sample_inputs, unread, features: placed.slice(0, 1) };
+    this.listed.set(payloads, { names: new Set(tables.flatMap((table) => [...table.keys()])), stated: stated.flatMap((table) => [...table]) });
     return payloads;
   }
 
@@ -265,8 +281,16 @@ export class GraphwireFile {
       return value instanceof Map ? new Map(Array.from(value).flatMap(pickledEntries)) : new Map();
     };
     const [weights, constants] = [await table("weights"), await table("constants")];
-    const coded = [...weights.keys(), ...constants.keys()].some((each) => /#\d+$/.test(each));
-    return { weights, constants, sample_inputs: new Map(), unread: await this.unreadInputs(name), coded };
+    const isCoded = [...weights.keys(), ...constants.keys()].some((each) => /#\d+$/.test(each));
+    return { weights, constants, sample_inputs: new Map(), unread: await this.unreadInputs(name), features: isCoded ? ["codecs"] : [] };
+  }
+
+  /** Whether torch wrote an entry of a tensor on its meta device, which has no elements. */
+  private isPlaced(kind: Kind, payload: PayloadMeta): boolean {
+    const meta = payload.tensor_meta;
+    if (payload.placement !== null || meta?.device.type !== "meta" || payload.shared !== null) return false;
+    const record = this.recordOf(kind, payload);
+    return this.archive?.records.get(record)?.size === 0 && placeOf(meta, record).needs > 0;
   }
 
   private pickle(kind: Kind, name: string): Promise<TorchSave | null> {
@@ -348,6 +372,17 @@ export class GraphwireFile {
     }
     if (reference === undefined || references?.ranks.some((rank) => rank.has(record)) === true) return "ranks";
     return reference.regions.length > 0 || reference.nbytes === 0n ? "store" : "caller";
+  }
+
+  /** Reads the elements of a payload that differs between ranks, those of every rank. */
+  async checkRanks(kind: Kind, payload: PayloadMeta): Promise<void> {
+    const [references, { resolve }] = [await this.references(), this.settings];
+    if (references === null || resolve === null) return;
+    for (const rank of references.ranks.keys()) {
+      const own = ofRank(references, rank);
+      const record = this.recordOf(kind, payload);
+      if ((own.records.get(record)?.regions.length ?? 0) > 0) await new Stores(own, resolve).read(record);
+    }
   }
 
   /** Returns what the file says, without reading elements, about the records that contain payloads of a program. */

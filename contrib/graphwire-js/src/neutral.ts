@@ -17,11 +17,17 @@ export async function neutral(file: GraphwireFile): Promise<Neutral> {
     Promise.all(file.programNames.map(async (name) => [name, await make(name)] as const));
   return {
     archive: await archiveNeutral(file),
-    programs: { dict: await rows(async (name) => PROGRAM.neutral(await file.program(name))) },
+    programs: { dict: await rows((name) => programNeutral(file, name)) },
     payloads: { dict: await rows((name) => payloadsNeutral(file, name)) },
     hash: { dict: await rows(async (name) => contentHash(await file.program(name))) },
     ...(references === null ? {} : { references: WEIGHT_REFERENCES.neutral(references) }),
   };
+}
+
+async function programNeutral(file: GraphwireFile, name: string): Promise<Neutral> {
+  const [program, { features }] = [await file.program(name), await file.payloads(name)];
+  const unlisted = features.filter((each) => each === "placement" && !program.requires.includes(each));
+  return PROGRAM.neutral(unlisted.length === 0 ? program : { ...program, requires: [...program.requires, ...unlisted].sort() });
 }
 
 const LEFT_OUT = new Set([MANIFEST_RECORD, "data/wire_formats.json"]);
@@ -52,6 +58,7 @@ async function payloadsNeutral(file: GraphwireFile, program: string): Promise<Ne
 async function payloadNeutral(file: GraphwireFile, kind: Kind, payload: PayloadMeta, program: string): Promise<Neutral> {
   const where = await file.whereIs(kind, payload);
   const fields = PAYLOAD_META.neutral(payload) as { readonly [key: string]: Neutral };
+  if (where === "ranks") await file.checkRanks(kind, payload);
   if ((where !== "file" && where !== "store") || payload.use_pickle) return { ...fields, where };
   const own = await file.ownPayload(kind, payload);
   return { ...fields, where, sha256: sha256Hex(await file.elements(kind, { ...own, conj: false, neg: false }, program)) };

@@ -91,9 +91,9 @@ export async function summarizeProgram(file: GraphwireFile, name?: string): Prom
   const program = await file.program(name);
   const chosen = name ?? file.programNames[0] ?? "";
   if (file.archive === null) return summarize(program, chosen);
-  const { weights, constants, coded } = await file.partialPayloads(chosen);
+  const { weights, constants, features } = await file.partialPayloads(chosen);
   const summary = summarize(program, chosen, weights, constants);
-  return coded ? { ...summary, features: [...summary.features, "codecs"] } : summary;
+  return { ...summary, features: [...summary.features, ...features] };
 }
 
 /** Returns the summary of a program. Without payload tables, sizes come from the graph's metadata of its inputs. */

@@ -341,6 +341,7 @@ export function union<A>(variants: { readonly [K in keyof A]: Type<A[K]> }): Uni
     variants: rows,
     read(value) {
       if (!isMap(value)) throw wrong("a dict", value);
+      for (const variant of value.keys()) rowOf(variant);
       const [set, ...others] = Array.from(value).filter(([, content]) => content !== null);
       if (set === undefined || others.length > 0) throw new Fault("a union has exactly one variant");
       const [variant, content] = set;

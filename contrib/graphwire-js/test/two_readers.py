@@ -251,6 +251,14 @@ def sealed(data: bytes, change: Callable[[list[Member]], None]) -> bytes:
     return write_zip(members)
 
 
+def _is_tree(data: bytes, suffix: str) -> bool:
+    """Whether a record can be changed as a tree: seeds have records that only look like JSON."""
+    try:
+        return bool(data) and (suffix != "json" or json.loads(data) is not None)
+    except ValueError:
+        return False
+
+
 def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[str, bytes]:
     """A way of change, and the file that it makes."""
     way = chance.choice(("raw", "bytes", "tree", "tree", "tree", "tree"))
@@ -270,7 +278,7 @@ def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[s
         member = chance.choice(configs if configs and chance.random() < 0.4 else chosen)
         suffix = member.name.rpartition(".")[2]
         wire_format = default_registry().wire_format(suffix)
-        if way == "bytes" or not member.data:
+        if way == "bytes" or not _is_tree(member.data, suffix):
             member.data = mutated(chance, [member.data], TOKENS if suffix == "json" else ())
             return
         plain = member.name.startswith("models/") or suffix != "json"

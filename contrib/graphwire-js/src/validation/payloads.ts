@@ -56,6 +56,14 @@ export function checkHeld(program: Program, weights: Table, constants: Table, un
   }
 }
 
+/** Throws if configs have fields of an extension that the document does not list. */
+export function checkListed({ requires }: Program, stated: readonly (readonly [string, PayloadMeta])[]): void {
+  for (const [name, { conj, neg, placement, tensor_meta }] of stated) {
+    const used = [[conj || neg, "lazy-bits"], [placement !== null, "placement"], [tensor_meta?.dtype_name != null, "dtypes"]] as const;
+    for (const [is, extension] of used) if (is && !requires.includes(extension)) refuse(`the extension ${extension} is used, but not in requires`, name);
+  }
+}
+
 function heldBy(spec: InputSpec): readonly [name: string, value: string] | null {
   switch (spec.variant) {
     case "parameter":

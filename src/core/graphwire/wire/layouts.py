@@ -32,6 +32,7 @@ from graphwire.wire.payloads import (
     Payloads,
     Record,
     StateDict,
+    extensions_of,
     extent,
     number_width,
 )
@@ -304,11 +305,13 @@ class Layout:
             records={**weights.records, **constants.records},
             encoded={**weights.encoded, **constants.encoded},
             unread={**weights.unread, **constants.unread},
+            requires=weights.requires | constants.requires,
         )
         config = config_members(name, self.spec)["sample_inputs"]
         if not self.spec.is_flat and config in self.reader:
             samples = self._read_config(config, SAMPLE_INPUTS, copied)
             payloads.sample_inputs = samples.metas
+            payloads.requires |= samples.requires
             payloads.records = {**payloads.records, **samples.records}
         elif self.spec.sample_inputs:
             from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
@@ -366,6 +369,7 @@ class Layout:
             # Equal metas become one record, which is read once.
             meta.tensor_meta = metas.setdefault(msgspec.json.encode(meta.tensor_meta), meta.tensor_meta)
             state.metas[name] = meta
+            state.requires.update(extensions_of(meta))
             full_name = folder + meta.path_name
             if full_name not in self.reader or meta.placement is not None or full_name in state.records:
                 continue

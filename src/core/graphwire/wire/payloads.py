@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import DecodeError, Problem, WeightsError
+from graphwire.errors import DecodeError, Problem, SchemaError, WeightsError
 from graphwire.schema import (
     ITEM_SIZES,
     EncodedValue,
@@ -197,6 +197,8 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
     """The weights and constants that are not read, by qualified name, with the reason: usually, reading would run code."""
     warnings: list[str] = []
     """One sentence for each thing that is dropped without harm to the program."""
+    requires: set[str] = set()
+    """The extensions whose fields the configs have."""
 
     def __repr__(self) -> str:
         return (
@@ -242,19 +244,22 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         return sum(record.nbytes for record in self.records.values())
 
     def complete(self, program: Program) -> None:
-        """Add to a program what its file stores beside it: example inputs, encoded values, and the extensions they need."""
+        """Add to a program what its file stores beside it: example inputs, encoded values, and the extensions they need.
+
+        Raises:
+            SchemaError: a config has fields of an extension that the program does not list.
+        """
+        if unlisted := sorted(self.requires.difference(program.requires)):
+            raise SchemaError(
+                f"the extension {unlisted[0]} is used by a config but not listed", place="requires"
+            )
         if program.example_inputs is None:
             program.example_inputs = self.examples
         if new := {name: value for name, value in self.encoded.items() if name not in program.encoded_values}:
             program.encoded_values = {**program.encoded_values, **new}
         features = {"codecs"} if program.encoded_values else set()
         for meta in (*self.weights.values(), *self.constants.values(), *self.sample_inputs.values()):
-            if meta.conj or meta.neg:
-                features.add("lazy-bits")
-            if meta.placement is not None:
-                features.add("placement")
-            if meta.tensor_meta is not None and meta.tensor_meta.dtype_name is not None:
-                features.add("dtypes")
+            features.update(extensions_of(meta))
         if not features <= set(program.requires):
             program.requires = sorted({*program.requires, *features})
 
@@ -425,3 +430,15 @@ class StateDict(msgspec.Struct):
     """The reason for each value that is not read, by name."""
     pickled: set[str] = set()
     """The members already read as a single pickled tensor."""
+    requires: set[str] = set()
+    """The extensions whose fields the config has."""
+
+
+def extensions_of(meta: PayloadMeta) -> Iterator[str]:
+    """Yield the extensions that a payload needs."""
+    if meta.conj or meta.neg:
+        yield "lazy-bits"
+    if meta.placement is not None:
+        yield "placement"
+    if meta.tensor_meta is not None and meta.tensor_meta.dtype_name is not None:
+        yield "dtypes"

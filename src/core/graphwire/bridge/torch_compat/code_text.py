@@ -213,8 +213,15 @@ def _callee(target: Any) -> tuple[str | None, str]:
 
 
 def _attribute(path: str) -> str:
-    _check_names(part for part in path.split(".") if not part.isdecimal())
-    return fx_graph._format_target("self", path)
+    text = "self"
+    for part in path.split("."):
+        if keyword.iskeyword(part):  # torch writes `self.lambda`, which Python's compiler rejects
+            text = f'getattr({text}, "{part}")'
+            continue
+        if not part.isdecimal():
+            _check_names((part,))
+        text = fx_graph._format_target(text, part)
+    return text
 
 
 def _called(node: Node, names: Names) -> str:
