@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import importlib.util
 import logging
 from typing import Any
@@ -178,6 +179,36 @@ if _HAS_SCRIPT_CLASSES:
         "a script object whose state holds tensors",
         lambda: _with_constant(_classes._TensorQueue(torch.arange(3.0))),
         (torch.ones(2),),
+    )
+
+# --------------------------------------------------------------------------------------------- members of enumerations
+
+
+class Side(enum.Enum):
+    """Names that stand for themselves."""
+
+    LEFT, RIGHT = "left", "right"
+
+
+class Level(enum.IntEnum):
+    """Names of numbers, whose values torch checks."""
+
+    LOW, HIGH = 1, 2
+
+
+class Scale(enum.StrEnum):
+    """Names of texts."""
+
+    LINEAR, LOG = "linear", "log"
+
+
+for _member in (Side.RIGHT, Level.LOW, Scale.LOG):
+    constants.exported(
+        f"a member of an {type(_member).__base__.__name__} as input",
+        lambda x, first, rest: x + 1 if first in (Side.RIGHT, Level.HIGH) else x * len(rest),
+        torch.ones(2),
+        _member,
+        {"others": [*type(_member)]},
     )
 
 # ------------------------------------------------------------------------------------------------- opaque values

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.registry import Tree
-from graphwire.schema.texts.treespec import decode_value, encode_value, hashable
+from graphwire.schema.texts.treespec import decode_value, encode_value, hashable, is_named_member
 from graphwire.wire.plain_trees import check_expanded_size
 from graphwire_plugins.library import qualified_name, safe_globals
 from graphwire_plugins.script_states import STATES, check_state
@@ -322,7 +322,8 @@ class ScriptObjects:
 
 
 class OpaqueValues:
-    """Encodes instances of classes that are registered with torch as opaque, by their fields or their own state.
+    """Encodes instances of classes that are registered with torch as opaque, by their fields or their own state; members of
+    enumerations, which torch registers all, by their names.
 
     The tree is the value as data. The class is looked up among those that this process declares to torch.
     """
@@ -330,13 +331,17 @@ class OpaqueValues:
     name = "opaque_value"
 
     def owns(self, value: Any) -> bool:
-        """Whether the class of `value` is registered with torch as opaque."""
+        """Whether the class of `value` is registered with torch as opaque, or is an enumeration that has a name for it."""
+        if isinstance(value, enum.Enum):
+            return is_named_member(value)
         from graphwire.bridge.torch_compat.private import opaque_type_name
 
         return opaque_type_name(type(value)) is not None and type(value) in declared_classes().values()
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
         """Return the value as a tree, and the tensors in it."""
+        if isinstance(value, enum.Enum):  # also of the running script, which loads its own files
+            return encode_value(value), []
         tensors: list[Any] = []
         return encode_data(value, tensors), tensors
 

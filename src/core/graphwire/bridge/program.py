@@ -42,6 +42,7 @@ from graphwire.bridge.signature import (
     encode_module_calls,
     encode_signature,
     restore_copy_names,
+    set_object_values,
     set_output_names,
 )
 from graphwire.bridge.tensors.payloads import (
@@ -360,6 +361,7 @@ def decode_program(
     graph, root = decode_graph(context, module_record.graph, literal_names=names, paths=(*state, *constants))
     if module_record.graph.copies:
         set_output_names(signature, graph)
+    set_object_values(signature, graph)
     infer_hints(context)
     check_entry(record, DecodeError)
     check_attributes(record, graph, DecodeError)

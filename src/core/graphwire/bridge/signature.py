@@ -275,6 +275,14 @@ def set_output_names(signature: Any, graph: torch.fx.Graph) -> None:
             spec.arg.name = value.name
 
 
+def set_object_values(signature: Any, graph: torch.fx.Graph) -> None:
+    """Set the values of inputs that are objects, where the graph has them and not only their class."""
+    for spec, node in zip(signature.input_specs, graph.find_nodes(op="placeholder"), strict=False):
+        if isinstance(spec.arg, torch_signature.CustomObjArgument):
+            value = node.meta.get("val")
+            spec.arg.fake_val = None if isinstance(value, torch_signature.CustomObjArgument) else value
+
+
 # ------------------------------------------------------------------------------------------- module call graph
 
 

@@ -60,7 +60,7 @@ from graphwire.bridge.torch_compat.private import (
 from graphwire.bridge.torch_compat.pytree import class_name, is_treespec
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, located
 
-_LITERALS = (int, float, bool, str, type(None))
+_LITERALS = frozenset((int, float, bool, str, type(None)))
 _ABSENT = object()
 _MAKERS = frozenset(("placeholder", "call_function"))
 """The kinds of nodes whose values a record describes."""
@@ -159,7 +159,7 @@ def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool
                 remedy="Set its `meta['val']` to the value that it takes",
             )
         value = None
-    if isinstance(value, _LITERALS) and (top_level or value is None or isinstance(value, str)):
+    if type(value) in _LITERALS and (top_level or value is None or type(value) is str):
         argument = encode_argument(scope.context, {}, value)
         if not top_level and scope.record.input_names is None:
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]

@@ -5,6 +5,7 @@ A value is a tensor, a symbolic number, an object, or a sequence or mapping of v
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -108,7 +109,7 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
             record.compositions[name] = composition
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     for variant, (kinds, reference) in _NUMBERS.items():
-        if isinstance(value, kinds):
+        if isinstance(value, kinds) and not isinstance(value, enum.Enum):
             _define(_table(record, variant), name, encode_number(context, value))
             return schema.Argument(**{variant: reference(as_name=name)})
     if (class_name := _class_of_object(value)) is not None:

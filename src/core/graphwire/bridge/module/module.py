@@ -7,6 +7,7 @@ fake tensors nor symbols and imports neither sympy nor torch's compiler.
 
 from __future__ import annotations
 
+import enum
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -124,7 +125,7 @@ def decode_module(
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
-    unchecked = _check_inputs(module, graph, record, registry, check_guards=check_guards)
+    unchecked = _check_inputs(module, graph, record, registry, constants, check_guards=check_guards)
     check_parameters(record, module, DecodeError)
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
@@ -254,11 +255,30 @@ def _write_back(
     )
 
 
+def _as_literal(
+    graph: schema.Graph, argument: schema.Argument, constants: Mapping[str, Any]
+) -> schema.Argument:
+    """Return the number or text that an input is, if it is a member of an enumeration of such: torch checks its value."""
+    if argument.as_custom_obj is None:
+        return argument
+    member = constants.get((graph.custom_obj_values or {})[argument.as_custom_obj.name].name)
+    if not isinstance(member, enum.Enum):
+        return argument
+    kinds = {int: "as_int", float: "as_float", str: "as_string"}
+    literals = [
+        schema.Argument(**{variant: member.value})
+        for kind, variant in kinds.items()
+        if isinstance(member, kind)
+    ]
+    return literals[0] if literals else argument
+
+
 def _check_inputs(
     module: ProgramModule,
     graph: torch.fx.Graph,
     record: schema.Program,
     registry: Registry,
+    constants: Mapping[str, Any],
     *,
     check_guards: bool,
 ) -> list[str]:
@@ -273,7 +293,7 @@ def _check_inputs(
         in_spec, out_spec = decode_treespec(call.in_spec, registry), decode_treespec(call.out_spec, registry)
     names = _parameter_names(call, in_spec)
     passed = [
-        argument
+        _as_literal(record.graph_module.graph, argument, constants)
         for spec, argument in zip(
             record.graph_module.signature.input_specs, record.graph_module.graph.inputs, strict=True
         )

@@ -208,7 +208,7 @@ def is_plain_json(value: Any) -> bool:
     if isinstance(value, enum.Enum):
         # torch cannot read an enum class local to a function, and does not distinguish a member of an IntEnum from an
         # int.
-        is_named = _is_reachable(value) and "<locals>" not in type(value).__qualname__
+        is_named = is_named_member(value) and "<locals>" not in type(value).__qualname__
         return is_named and not isinstance(value, (str, int, float, list, tuple, dict))
     if isinstance(value, list):
         return all(map(is_plain_json, value))
@@ -243,7 +243,7 @@ def _encode_value(value: Any, place: str, left: list[int]) -> Any:
     if left[0] < 0:  # lists that share lists can reach this
         raise EncodeError(f"more than {_MOST_VALUES:,} values in the context of a container", place=place)
     if isinstance(value, enum.Enum):
-        if _is_reachable(value):
+        if is_named_member(value):
             return {"enum": _class_name(type(value)), "name": value.name}
         raise EncodeError(f"the enum member {value!r} has no name of its own", place=place)
     if isinstance(value, float) and not math.isfinite(value):
@@ -380,7 +380,7 @@ def _class_name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _is_reachable(member: enum.Enum) -> bool:
+def is_named_member(member: enum.Enum) -> bool:
     """Whether a member is one that its class names (a combination of flags is not)."""
     return type(member).__members__.get(member.name) is member
 

@@ -1,0 +1,113 @@
+"""What differs between two programs, by every attribute that their objects have, also those that nobody thought of."""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+_FACTS = ("dtype", "layout", "device", "requires_grad", "is_leaf")
+_ATOMS = (
+    *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type(None)),
+    *(str, int, float, complex, bytes, enum.Enum),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+    *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
+)
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_OF_THE_PROCESS = frozenset(("FakeTensorMode", "ShapeEnv", "FakeTensorConverter"))
+"""torch's classes of what a trace works with. Symbols, their ranges and hints are compared where values have them."""
+
+
+def differences(one: Any, other: Any) -> list[str]:
+    """The paths of what differs, as `graph_module.meta.custom`: each attribute by its name, each key and index as `[]`, and
+    what is not attributes behind a colon: `:type`, `:size`, `:value`, and facts of tensors, as `:stride`."""
+    return sorted({path.removeprefix(".") for path in _differing(one, other, "", {})})
+
+
+def _differing(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]) -> Iterator[str]:
+    if one is other or (id(one), id(other)) in seen:
+        return
+    seen[id(one), id(other)] = (one, other)  # which keeps both alive, so that no id comes twice
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        facts, others = _facts(one), _facts(other)
+        yield from (f"{path}:{fact}" for fact in facts if facts[fact] != others[fact])
+        if not isinstance(one, FakeTensor):
+            yield from (f"{path}.{key}" for key in vars(one).keys() ^ vars(other).keys())
+        return
+    if type(one) is not type(other) and not (
+        isinstance(one, torch.fx.GraphModule) and isinstance(other, torch.fx.GraphModule)
+    ):
+        yield f"{path}:type"
+    elif isinstance(one, _SYMBOLIC):
+        if (str(one), one.node.hint) != (str(other), other.node.hint):
+            yield f"{path}:value"
+    elif isinstance(one, _ATOMS):
+        if one != other and repr(one) != repr(other):  # nan differs from itself
+            yield f"{path}:value"
+    elif isinstance(one, sympy.Basic) or type(one).__name__ == "ValueRanges":
+        if str(one) != str(other):
+            yield f"{path}:value"
+    elif isinstance(one, dict):
+        theirs = {str(key): each for key, each in other.items()}
+        if [*map(str, one)] != [*theirs]:
+            yield from (f"{path}.{key}" for key in {*map(str, one)} ^ theirs.keys() or ["order"])
+        for key, each in one.items():
+            if str(key) in theirs:
+                yield from _differing(each, theirs[str(key)], f"{path}[]", seen)
+    elif isinstance(one, (list, tuple)):
+        if len(one) != len(other):
+            yield f"{path}:size"
+        for each, its in zip(one, other, strict=False):
+            yield from _differing(each, its, f"{path}[]", seen)
+    elif isinstance(one, (set, frozenset)):
+        if sorted(map(str, one)) != sorted(map(str, other)):
+            yield f"{path}:value"
+    elif not isinstance(one, torch.ScriptObject) and type(one).__name__ not in _OF_THE_PROCESS:
+        yield from _differing_attributes(one, other, path, seen)
+
+
+def _differing_attributes(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]) -> Iterator[str]:
+    if isinstance(one, torch.fx.Graph):
+        yield from _differing([*one.nodes], [*other.nodes], f"{path}.nodes", seen)
+    ours, theirs = _attributes(one), _attributes(other)
+    if not ours and one != other and repr(one) != repr(other):
+        yield f"{path}:value"
+    for name in sorted({**ours, **theirs}):
+        if name not in ours or name not in theirs:
+            yield f"{path}.{name}"
+        else:
+            yield from _differing(ours[name], theirs[name], f"{path}.{name}", seen)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What `vars` finds, and what slots hold."""
+    names = [slots for kind in type(value).__mro__ for slots in [vars(kind).get("__slots__", ())]]
+    slots = [name for each in names for name in ((each,) if isinstance(each, str) else each)]
+    return {**{n: getattr(value, n) for n in slots if hasattr(value, n)}, **getattr(value, "__dict__", {})}
+
+
+def _facts(tensor: torch.Tensor) -> dict[str, Any]:
+    facts = {name: getattr(tensor, name) for name in _FACTS}
+    facts["class"] = [
+        type(tensor),
+        isinstance(tensor, torch.nn.Parameter),
+        isinstance(tensor, torch.nn.Buffer),
+    ]
+    facts["shape"] = (
+        None if tensor.is_nested else str(tensor.shape)
+    )  # which counts the nested tensors of the process
+    facts["hints"] = [
+        getattr(each.node, "hint", None) if type(each) is torch.SymInt else each
+        for each in tensor.shape
+        if not tensor.is_nested
+    ]
+    facts["conjugate"], facts["negative"] = tensor.is_conj(), tensor.is_neg()
+    strided = tensor.layout is torch.strided
+    facts["stride"] = str(tensor.stride()) if strided else None
+    facts["offset"] = str(tensor.storage_offset()) if strided else None
+    return facts
