@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from graphwire.bridge.torch_compat import code_text
-from graphwire.bridge.torch_compat.node_maker import NodeMaker
+from graphwire.bridge.torch_compat.code_text import NodeMaker
 
 
 def assert_code_is_torchs(program: ExportedProgram) -> None:

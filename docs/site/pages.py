@@ -104,7 +104,6 @@ PAGES = {
 MODULES = {
     "errors": ("Errors", "graphwire.errors"),
     "hooks": ("Interfaces of plugins", "graphwire.registry.interfaces"),
-    "weight-stores": ("Interfaces of weight stores", "graphwire.registry.weight_stores"),
     "testing": ("Contract suites", "graphwire.testing"),
 }
 

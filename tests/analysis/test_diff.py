@@ -15,10 +15,10 @@ from torch import nn
 from torch.export import Dim
 
 import graphwire
+from graphwire.analysis.diff.facts import argument_text
 from graphwire.analysis.diff.nodes import module_path
 from graphwire.analysis.diff.program_diff import Diff, diff
 from graphwire.analysis.diff.text import diff_lines
-from graphwire.analysis.value_text import argument_text
 from graphwire.schema import (
     Argument,
     ComplexValue,

@@ -23,8 +23,8 @@ from graphwire.evolve.targets import TARGETS
 from graphwire.schema import ARGUMENT_VARIANTS
 from graphwire.schema.trees import to_tree
 from graphwire.wire.document import write_plain_json
-from graphwire.wire.package_writer import Document, save_package
-from graphwire.wire.payloads import Payloads
+from graphwire.wire.package_writer import save_package
+from graphwire.wire.payloads import Document, Payloads
 
 Tree = dict[str, Any]
 

@@ -63,7 +63,7 @@ BROKEN: dict[str, Any] = {
     "a value of another kind": _argument(as_sym_int=SymIntArgument(as_name="x")),
     "a name that is no argument's": [NamedArgument("not a name", Argument(as_tensor=X))],
     "a name twice": _argument(as_tensor=X) * 2,
-    "a device that cannot be": _argument(as_device=graphwire.schema.values.Device("no where", 0)),
+    "a device that cannot be": _argument(as_device=graphwire.schema.Device("no where", 0)),
     "a constant that is a path": _argument(as_constant="../../etc"),
     "no records": ["x"],
     "no list": 3,

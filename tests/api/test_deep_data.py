@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.wire.plain_trees import check_expanded_size
+from graphwire.wire.document import check_expanded_size
 
 X = torch.ones(2, 3)
 

@@ -24,7 +24,8 @@ from graphwire.schema import Program, StackFrame
 from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.snapshots import snapshot
-from graphwire.wire.package_writer import Document, write_package
+from graphwire.wire.package_writer import write_package
+from graphwire.wire.payloads import Document
 
 _GOLDEN = Path(__file__).resolve().parents[1] / "golden/archives"
 

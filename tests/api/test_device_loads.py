@@ -32,7 +32,7 @@ from graphwire.bridge.tensors import storages as device_copies
 from graphwire.errors import ArchiveError, ChecksumError, DecodeError
 from graphwire.testing.programs import assert_same_program, assert_same_values
 from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.memory import address
+from graphwire.wire.archive.source import address
 from graphwire.wire.weights.external_record import ExternalRecord
 
 SOURCES = str(Path(graphwire.__file__).parent)

@@ -16,7 +16,7 @@ from torch.export import ExportedProgram, export
 import graphwire
 from graphwire.errors import TargetError
 from graphwire.hooks import MetadataKey, OpsetStep
-from graphwire.registry import hookspecs
+from graphwire.registry import interfaces
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 from graphwire.schema.trees import to_tree
 from graphwire.testing.programs import assert_same_values
@@ -143,7 +143,9 @@ def _quiet() -> Iterator[None]:
 
 def test_every_hook_has_a_case() -> None:
     hooks = {
-        name for name, _ in inspect.getmembers(hookspecs, inspect.isfunction) if name.startswith("graphwire_")
+        name
+        for name, _ in inspect.getmembers(interfaces, inspect.isfunction)
+        if name.startswith("graphwire_")
     }
     assert set(CASES) == hooks
 

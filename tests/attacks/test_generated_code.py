@@ -25,7 +25,7 @@ from torch.export import export
 
 import graphwire
 from graphwire.bridge.module.input_conditions import guard_condition
-from graphwire.bridge.torch_compat.code_names import taken_attributes
+from graphwire.bridge.torch_compat.code_text import taken_attributes
 from graphwire.errors import DecodeError, EncodeError, ExpressionError, GraphwireError, InputError
 from graphwire.schema.texts.guard import check_guard
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphwire.bridge.tensors.expressions import decode_expression
 from graphwire.errors import ExpressionError
 from graphwire.schema.texts.constructor import Expression, call, integer, rational, symbol
-from graphwire.schema.texts.growth import growth_of
+from graphwire.schema.texts.infix import growth_of
 from graphwire.schema.texts.operations import OPERATIONS, evaluate
 
 S0 = symbol("s0", [("positive", True), ("integer", True)])

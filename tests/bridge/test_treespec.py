@@ -30,7 +30,7 @@ from graphwire.errors import (
 )
 from graphwire.hooks import Registry
 from graphwire.schema.texts.treespec import MAX_DEPTH, format_treespec, parse_treespec
-from graphwire.wire.plain_trees import same_tree
+from graphwire.wire.document import same_tree
 from graphwire_plugins import treespecs
 
 REGISTRY = Registry.of(treespecs)

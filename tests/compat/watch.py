@@ -157,7 +157,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Records of the schema",
-            "the record in schema/, its row in evolve/vocabulary.py (that of a variant in schema/arguments.py and "
+            "the record in schema/, its row in evolve/vocabulary.py (that of a variant in schema/graph.py and "
             "bridge/graph/arguments.py), and the step of the version that brings it",
             [*_of_tables(before["schema"], after["schema"])],
         ),

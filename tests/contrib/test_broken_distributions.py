@@ -51,7 +51,7 @@ SOURCES = {
     "twin_two": FORMAT.format(name="twin"),
     "takes_json": FORMAT.format(name="json"),
     "newer": "GRAPHWIRE_API = 1000\n" + FORMAT.format(name="newer"),
-    "newer_import": "from graphwire.registry.hookspecs import a_hook_to_come",
+    "newer_import": "from graphwire.registry.interfaces import a_hook_to_come",
     "slow": "import time\ntime.sleep(2.1)\n" + FORMAT.format(name="slow"),
 }
 REASONS = {

@@ -21,8 +21,8 @@ from graphwire.evolve.targets import target_named
 from graphwire.hooks import default_registry
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.layouts import LAYOUTS, Layout, open_layout
-from graphwire.wire.package_writer import Document, write_package
-from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
+from graphwire.wire.package_writer import write_package
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Document, Payloads
 
 COUNTS = {
     "2.1.0": 44,

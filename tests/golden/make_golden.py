@@ -89,8 +89,8 @@ from graphwire.schema import (
     UserOutputSpec,
     ValueMetadata,
 )
-from graphwire.wire.package_writer import Document, write_package
-from graphwire.wire.payloads import Payloads
+from graphwire.wire.package_writer import write_package
+from graphwire.wire.payloads import Document, Payloads
 
 HERE = Path(__file__).parent
 FORMATS = ("json", "msgpack", "cbor")

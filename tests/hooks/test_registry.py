@@ -21,11 +21,11 @@ from graphwire.hooks import PluginInfo, Registry, default_registry, hookimpl
 from graphwire.registry import discovery
 from graphwire.registry import registry as registry_module
 from graphwire.registry.discovery import GraphwirePluginWarning
-from graphwire.registry.hookspecs import API_VERSION
+from graphwire.registry.interfaces import API_VERSION
 from graphwire_plugins import treespecs
 
 FORMAT = """
-from graphwire.registry.hookspecs import hookimpl
+from graphwire.registry.interfaces import hookimpl
 
 class Format:
     name, suffix, media_type = {name!r}, {suffix!r}, "application/x"
@@ -190,7 +190,7 @@ def test_a_plugin_is_found_through_its_entry_point(install: Install) -> None:
 
 
 def test_plugins_are_sorted_by_distribution_and_name(install: Install) -> None:
-    source = "from graphwire.registry.hookspecs import hookimpl\n@hookimpl\ndef graphwire_wire_formats(): return []"
+    source = "from graphwire.registry.interfaces import hookimpl\n@hookimpl\ndef graphwire_wire_formats(): return []"
     install("gw-zeta", "1", {"a": "gw_z", "C": "gw_z"}, gw_z=source)
     install("Gw.Alpha", "1", {"z": "gw_a", "b": "gw_a"}, gw_a=source)
     found = [(p.distribution, p.name) for p in Registry.only("gw-zeta", "gw-alpha").plugins]
@@ -246,7 +246,7 @@ BROKEN = {
     ),
 }
 PRELUDE = """
-from graphwire.registry.hookspecs import hookimpl
+from graphwire.registry.interfaces import hookimpl
 class Half:
     name, suffix, media_type = "half", ".half", "application/x"
     def encode(self, tree): return b""
@@ -369,7 +369,10 @@ def test_a_version_that_is_none_is_refused(version: object) -> None:
 
 def test_a_plugin_that_imports_what_graphwire_has_not_may_be_for_another_version(install: Install) -> None:
     install(
-        "gw-later", "1", {"later": "gw_later"}, gw_later="from graphwire.registry.hookspecs import later_hook"
+        "gw-later",
+        "1",
+        {"later": "gw_later"},
+        gw_later="from graphwire.registry.interfaces import later_hook",
     )
     with pytest.warns(GraphwirePluginWarning, match="written for another version than graphwire"):
         Registry.only("later")

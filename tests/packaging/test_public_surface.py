@@ -67,6 +67,7 @@ def test_every_name_in_the_text_of_a_page_is_public(page: Path) -> None:
     ("old", "names"),
     [
         ("graphwire.wire.tree", ["MAX_DEPTH", "measure_tree"]),
+        ("graphwire.wire.plain_trees", ["MAX_DEPTH", "measure_tree"]),
         ("graphwire.schema.treespec", ["TreeSpec", "dump_json", "load_json"]),
     ],
 )

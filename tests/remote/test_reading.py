@@ -21,7 +21,7 @@ from upath import UPath
 
 import graphwire
 from graphwire import Limits, errors
-from graphwire.wire.archive.manifest import MANIFEST, read_manifest
+from graphwire.wire.archive.archive_record import MANIFEST, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.limits import Attempts

@@ -9,9 +9,9 @@ import pytest
 
 from graphwire.analysis.canonical.graph_content import ARGUMENT_CONTENT, References, argument_content
 from graphwire.analysis.canonical.symbol_names import content_bytes
-from graphwire.analysis.validation.argument_rules import RULES
+from graphwire.analysis.diff.facts import argument_text as diff_text
+from graphwire.analysis.validation.graph_rules import RULES
 from graphwire.analysis.validation.program_rules import validate
-from graphwire.analysis.value_text import argument_text as diff_text
 from graphwire.bridge.graph import arguments as bridge
 from graphwire.cli.inspection import argument_text as node_text
 from graphwire.evolve.plain_values import requirements_after

@@ -18,8 +18,7 @@ from graphwire.schema.texts.constructor import (
     rational,
     symbol,
 )
-from graphwire.schema.texts.growth import MAX_BITS, check_expression, check_range_key, growth_of
-from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.infix import MAX_BITS, check_expression, check_range_key, growth_of, parse_infix
 from graphwire.schema.texts.operations import OPERATIONS, evaluate
 
 HOSTILE = [0, 1, -1, 2, 3, 63, 64, 65, 4096, 2**63 - 1, 10**11, -(10**12), 10**40, 10**4299]

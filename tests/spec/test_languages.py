@@ -35,11 +35,10 @@ from graphwire.schema import (
     StackFrame,
     ValueMetadata,
 )
-from graphwire.schema.texts import growth
+from graphwire.schema.texts import infix as infix_texts
 from graphwire.schema.texts.constructor import ASSUMPTIONS, CONSTANTS, Expression, parse_expression
-from graphwire.schema.texts.growth import check_expression
 from graphwire.schema.texts.guard import METHODS, check_guard
-from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.infix import check_expression, format_infix, parse_infix
 from graphwire.schema.texts.operations import FUNCTIONS, OPERATIONS
 from graphwire.schema.texts.treespec import parse_treespec
 from graphwire.schema.trees import program_from_tree
@@ -96,11 +95,11 @@ def test_the_operations_with_bounds_of_their_own_are_those_of_the_code():
     opaque = [
         f"OpaqueUnaryFn_{name}" for name in (*named, "sqrt", "log2") if f"OpaqueUnaryFn_{name}" in OPERATIONS
     ]
-    assert {*named, *opaque} == growth._FLOATS
-    assert set(words(rows["any other"])) == growth._ROUNDED
+    assert {*named, *opaque} == infix_texts._FLOATS
+    assert set(words(rows["any other"])) == infix_texts._ROUNDED
     raising = {"Pow", "FloatPow", "PowByNatural", "LShift", "RShift", "exp", "sinh", "cosh"}
     assert raising <= listed.keys()
-    assert raising | {f"OpaqueUnaryFn_{name}" for name in ("exp", "sinh", "cosh")} == growth._RAISING
+    assert raising | {f"OpaqueUnaryFn_{name}" for name in ("exp", "sinh", "cosh")} == infix_texts._RAISING
 
 
 def test_guards_are_accepted_and_refused_as_specified():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive.source import BufferSource
-from graphwire.wire.weights.boxes import (
+from graphwire.wire.weights.reference_table import (
     Axis,
     Part,
     copy_box,

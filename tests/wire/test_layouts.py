@@ -29,8 +29,8 @@ from graphwire.wire.layouts import (
     open_layout,
     schema_version_text,
 )
-from graphwire.wire.package_writer import Document, write_package
-from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Payloads, StateDict
+from graphwire.wire.package_writer import write_package
+from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Document, Payloads, StateDict
 from graphwire.wire.torch_files.torch_save_reader import read_state_dict
 
 

@@ -34,7 +34,7 @@ from graphwire.wire.torch_files.pickle_globals import (
     UnknownGlobal,
 )
 from graphwire.wire.torch_files.pickle_reader import read_pickle
-from graphwire.wire.torch_files.pickle_writer import PickleWriter
+from graphwire.wire.torch_files.torch_save_writer import PickleWriter
 
 _HARMLESS = ("object.__", "gc.", "code.__new__", "sys._getframe", "builtins.id")
 _WATCH: list[list[str]] = []

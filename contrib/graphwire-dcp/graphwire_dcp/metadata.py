@@ -17,7 +17,7 @@ from graphwire.hooks import StoreFolder
 from graphwire.wire.limits import PickleLimits
 from graphwire.wire.torch_files.pickle_globals import DTypeName, Instance, LayoutName, Shape
 from graphwire.wire.torch_files.pickle_reader import read_pickle
-from graphwire.wire.torch_files.pickle_writer import PickleWriter
+from graphwire.wire.torch_files.torch_save_writer import PickleWriter
 
 METADATA = ".metadata"
 

@@ -19,11 +19,11 @@ from graphwire.errors import ArchiveError, EncodeError, GraphwireError, MissingR
 from graphwire.hooks import Chunk, NewTensor, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import ITEM_SIZES, FileFacts
 from graphwire.wire.archive.atomic_file import write_all
-from graphwire.wire.memory import ALIGNMENT
+from graphwire.wire.archive.digests import digests_of
+from graphwire.wire.archive.source import ALIGNMENT
 from graphwire.wire.torch_files.torch_save_reader import find_saved_tensor
 from graphwire.wire.torch_files.torch_save_writer import PackedFile, pack_tensor
-from graphwire.wire.weights.boxes import is_dense
-from graphwire.wire.weights.chunk_digests import digests_of
+from graphwire.wire.weights.reference_table import is_dense
 from graphwire_dcp.metadata import (
     METADATA,
     DescribedTensor,

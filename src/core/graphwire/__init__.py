@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
     from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
     from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
-    from graphwire.api.loading import load_module
+    from graphwire.api.loading import bind, load, load_module, loads
     from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
-    from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
+    from graphwire.api.programs import dumps, from_schema, save, to_schema
     from graphwire.api.saved_weights import WeightInfo
     from graphwire.api.viewing import View, view
     from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint
@@ -155,18 +155,20 @@ _NAMES = {
         "verify",
         "weights",
     ),
-    "graphwire.api.loading": ("load_module",),
+    "graphwire.api.loading": (
+        "bind",
+        "load",
+        "load_module",
+        "loads",
+    ),
     "graphwire.api.options": (
         "LoadOptions",
         "OpenOptions",
         "SaveOptions",
     ),
     "graphwire.api.programs": (
-        "bind",
         "dumps",
         "from_schema",
-        "load",
-        "loads",
         "save",
         "to_schema",
     ),

@@ -66,8 +66,8 @@ from graphwire.registry import (
 from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import format_infix
 from graphwire.schema.texts.treespec import TreeSpec, dump_json, load_json
+from graphwire.wire.document import MAX_DEPTH, measure_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree
 
 __all__ = [
     "DEFAULT_LIMITS",

@@ -22,8 +22,8 @@ from graphwire.schema import Program, WeightReferences
 from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.reader import raw_deflate
 from graphwire.wire.document import write_program
-from graphwire.wire.package_writer import Document, write_package
-from graphwire.wire.payloads import Payloads
+from graphwire.wire.package_writer import write_package
+from graphwire.wire.payloads import Document, Payloads
 
 # ------------------------------------------------------------------------------ writes the archive that a page contains
 # documents and the tables of their payloads, without elements.

@@ -44,7 +44,7 @@ _THREADS = 2
 
 def write_content(file: BinaryIO, content: bytes | memoryview) -> None:
     """Write all bytes to a file, which may be unbuffered and write fewer than it is given."""
-    from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
+    from graphwire.wire.archive.digests import CHUNK_BYTES
 
     rest = memoryview(content)
     while rest.nbytes:
@@ -60,7 +60,7 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
         piece = bytes(content)
         write_content(file, piece)
         return digest_of_pieces([_sha256(piece)])
-    from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
+    from graphwire.wire.archive.digests import CHUNK_BYTES
 
     # The same rooms for all pieces: new memory has to be mapped page by page.
     rooms = [memoryview(bytearray(min(content.nbytes, CHUNK_BYTES))) for _ in range(_THREADS)]
@@ -92,7 +92,7 @@ def has_content(file: StoreFile, offset: int, content: memoryview) -> bool:
 def digest_of_file(file: StoreFile) -> str:
     """Return the digest of a file's content (see `digest_of_pieces`), computed in two threads."""
 
-    from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
+    from graphwire.wire.archive.digests import CHUNK_BYTES
 
     def of_piece(start: int) -> bytes:
         import hashlib

@@ -21,8 +21,8 @@ from graphwire.errors import FormatError, GraphwireError, LimitError
 from graphwire.registry import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
+from graphwire.wire.document import MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
 from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.plain_trees import MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
 from graphwire_plugins.library import check_installed, library
 
 check_installed("cbor2")

@@ -23,8 +23,8 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.registry import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder
+from graphwire.wire.document import MAX_RECORDS, check_containers, lost_a_key, measure_tree
 from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.plain_trees import MAX_RECORDS, check_containers, lost_a_key, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
 _TAG = re.compile(r"\$+(?:bytes|float)")

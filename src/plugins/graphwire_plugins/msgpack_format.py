@@ -18,8 +18,8 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.registry import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
+from graphwire.wire.document import MAX_RECORDS, check_containers, measure_tree
 from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.plain_trees import MAX_RECORDS, check_containers, measure_tree
 from graphwire_plugins.library import check_installed, library
 
 check_installed("msgpack")

@@ -10,7 +10,7 @@ from typing import Any
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.registry import Tree
 from graphwire.schema.texts.treespec import decode_value, encode_value, hashable, is_named_member
-from graphwire.wire.plain_trees import check_expanded_size
+from graphwire.wire.document import check_expanded_size
 from graphwire_plugins.library import qualified_name, safe_globals
 from graphwire_plugins.script_states import STATES, check_state
 

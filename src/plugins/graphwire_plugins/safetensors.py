@@ -325,7 +325,7 @@ def _stems(stem: str, tensors: Mapping[str, NewTensor]) -> Iterator[str]:
     """Yield the wanted beginning of a file's name, then others with a digest of the tensors."""
     import hashlib
 
-    from graphwire.wire.weights.chunk_digests import digests_of
+    from graphwire.wire.archive.digests import digests_of
 
     yield stem
     digest = hashlib.sha256(header_bytes(file_order(tensors)))

@@ -67,7 +67,8 @@ def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
     from graphwire.hooks import default_registry
     from graphwire.wire.archive.atomic_file import atomic_write
     from graphwire.wire.document import write_program
-    from graphwire.wire.package_writer import Document, write_package
+    from graphwire.wire.package_writer import write_package
+    from graphwire.wire.payloads import Document
 
     registry = default_registry()
     json = registry.wire_format("json")

@@ -14,7 +14,7 @@ import pytest
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, PrunableStore
-from graphwire.wire.weights.chunk_digests import chunk_digest
+from graphwire.wire.archive.digests import chunk_digest
 from graphwire.wire.weights.folder import Folder
 from graphwire_plugins.blobs import BlobStore
 

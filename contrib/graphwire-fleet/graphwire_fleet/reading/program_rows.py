@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 import graphwire
-from graphwire.analysis.stripping import Disclosure
+from graphwire.analysis.load_report import Disclosure
 from graphwire.analysis.summary import MethodInspection
 from graphwire.api.saved_weights import list_weights
 from graphwire.errors import GraphwireError
 from graphwire.schema import WeightReferences
+from graphwire.wire.archive.digests import CHUNK_BYTES
 from graphwire.wire.payloads import WEIGHTS
-from graphwire.wire.weights.chunk_digests import CHUNK_BYTES
 from graphwire_fleet.work import Row
 
 __all__ = ["content_hash", "program_row", "weight_rows"]

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
-from graphwire.analysis.value_text import UNKNOWN, literal_text
+from graphwire.analysis.diff.facts import UNKNOWN, Labels, literal_text, user_inputs, value_facts
 from graphwire.errors import GraphwireError
 from graphwire.schema import Argument, Graph, NamedTupleDef, Program, value_name
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from graphwire.analysis.diff.facts import UNKNOWN, literal_text
 from graphwire.analysis.interface import Interface
 from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
 from graphwire.analysis.validation.value_rules import number_text
-from graphwire.analysis.value_text import UNKNOWN, literal_text
 from graphwire.errors import GraphwireError
 from graphwire.schema import (
     ITEM_SIZES,

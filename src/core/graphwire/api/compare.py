@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
 from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.archive import Archive, open
-from graphwire.api.documents import program_at_current_schema
+from graphwire.api.documents import check_ranges, program_at_current_schema
 from graphwire.api.error_boundary import reading
 from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.programs import to_schema
-from graphwire.api.targets import check_ranges
 from graphwire.errors import EncodeError, GraphwireError, MissingRecordError, Obstacle
 from graphwire.evolve.chain import downgrade
 from graphwire.evolve.expressions import narrow_ranges

@@ -7,12 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Unpack
 
-from graphwire.analysis.load_report import WriteReport
-from graphwire.analysis.stripping import Strippable
+from graphwire.analysis.load_report import Strippable, WriteReport
 from graphwire.analysis.validation.program_rules import check_valid
-from graphwire.api.archive import Archive, open
+from graphwire.api.archive import Archive, Origin, build_load_report, open, plan_or_problems
 from graphwire.api.error_boundary import reading
-from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.api.options import OpenOptions, Ranges, check_report, check_strip, options_of
 from graphwire.api.weights import (
     AS_SAVED,
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from graphwire.analysis.summary import Inspection
     from graphwire.api.saved_weights import WeightInfo
     from graphwire.evolve.planner import Plan
-    from graphwire.wire.package_writer import Document
+    from graphwire.wire.payloads import Document
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | UniversalPath | BinaryIO"
 """The destination of a written file: a path, a URL, or a binary file object."""
@@ -92,7 +90,7 @@ def convert(
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         GraphwireError: as `open`, `Archive.program_of` and `save`.
     """
-    from graphwire.api.targets import check_ranges, program_after_plan, warn_of_dropped
+    from graphwire.api.documents import check_ranges, program_after_plan, warn_of_dropped
 
     check_report(report, DecodeError)
     check_ranges(ranges, target)
@@ -158,7 +156,7 @@ def upgrade(
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         GraphwireError: as `open`, `Archive.program_of` and `save`.
     """
-    from graphwire.api.targets import program_after_plan, warn_of_dropped
+    from graphwire.api.documents import program_after_plan, warn_of_dropped
 
     dst = located(dst, options.get("storage_options"))
     with open(src, **options) as archive:
@@ -200,8 +198,7 @@ def plan_upgrade(
 
 
 def _plans(archive: Archive, wanted: Mapping[str, int] | None) -> dict[str, Plan]:
-    from graphwire.evolve.planner import plan_for
-    from graphwire.evolve.requirements import check_plugins
+    from graphwire.evolve.planner import check_plugins, plan_for
 
     plans = {}
     for name in archive.methods:
@@ -229,8 +226,8 @@ def _rewrite(
 
     Checksums are verified first: the written payloads get new checksums, which would hide damage.
     """
+    from graphwire.api.documents import documents_for_target, without
     from graphwire.api.saved_weights import references_for, requires_external, without_external
-    from graphwire.api.targets import documents_for_target, without
 
     check_target_weights(target, weights)
     archive.check_payloads(outside=weights is not AS_SAVED)

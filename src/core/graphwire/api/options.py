@@ -11,8 +11,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from graphwire.analysis.load_report import LoadReport, WriteReport
-from graphwire.analysis.stripping import STRIPPABLE, Strippable
+from graphwire.analysis.load_report import STRIPPABLE, LoadReport, Strippable, WriteReport
 from graphwire.api.weights import LoadWeights, SaveWeights
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
 from graphwire.registry import Registry

@@ -1,22 +1,25 @@
-"""Save exported programs to files and load them: `save`, `load`, and the steps in between."""
+"""Save exported programs to files, and convert them to records and back."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
+from typing import TYPE_CHECKING, BinaryIO, Unpack, cast
 
-from graphwire.analysis.load_report import LoadReport, WriteReport, with_group_names
-from graphwire.analysis.stripping import Strippable
+from graphwire.analysis.load_report import Strippable, WriteReport, with_group_names
 from graphwire.analysis.validation.program_rules import check_saved_program, check_valid
-from graphwire.api.attached_weights import chosen_checkpoint, records_in_store
+from graphwire.api.documents import (
+    at_installed_opsets,
+    check_ranges,
+    documents_for_target,
+    program_after_plan,
+    warn_of_dropped,
+    without,
+)
 from graphwire.api.error_boundary import Boundary, reading, writing
-from graphwire.api.loading import load_with
 from graphwire.api.options import (
     Containers,
     Groups,
-    LoadOptions,
     Ranges,
     SaveOptions,
     StorageOptions,
@@ -32,41 +35,23 @@ from graphwire.api.options import (
     programs_by_name,
 )
 from graphwire.api.saved_weights import references_for, requires_external
-from graphwire.api.targets import (
-    at_installed_opsets,
-    check_ranges,
-    documents_for_target,
-    program_after_plan,
-    warn_of_dropped,
-    without,
-)
 from graphwire.api.weights import (
-    AS_SAVED,
     IN_FILE,
-    STORE_CHOICES,
     Checkpoint,
     Default,
-    LoadWeights,
     SaveWeights,
-    WeightChoice,
     check_target_weights,
-    check_weights_choice,
     located_weights,
 )
-from graphwire.errors import ArchiveError, DecodeError, EncodeError
+from graphwire.errors import DecodeError, EncodeError
 from graphwire.evolve.planner import UnknownOps, plan_for
 from graphwire.process import paused_gc
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.atomic_file import ChunkBuffer
-from graphwire.wire.archive.source import Readable
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package_writer import begin_digests, save_package
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import located
-from graphwire.wire.weights.external_record import ExternalRecord
-from graphwire.wire.weights.matching import WeightRecord
-from graphwire.wire.weights.opened_stores import OpenedStores, find_store
 
 if TYPE_CHECKING:
     import torch
@@ -203,151 +188,6 @@ def dumps(program: ExportedProgram | Mapping[str, ExportedProgram], **options: U
     stream = ChunkBuffer()
     save(program, cast("BinaryIO", stream), **options)
     return b"".join(stream.chunks)
-
-
-@reading("file")
-def load(
-    file: Readable,
-    *,
-    method: str | None = None,
-    device: str | int | torch.device | None = None,
-    weights: LoadWeights = AS_SAVED,
-    copy: bool = False,
-    rank: int | None = None,
-    verify: bool = False,
-    unknown_ops: UnknownOps = "error",
-    groups: Groups | None = None,
-    registry: Registry | None = None,
-    extra_files: MutableMapping[str, Any] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    storage_options: StorageOptions = None,
-    cache: str | os.PathLike[str] | None = None,
-    report: Callable[[LoadReport], object] | None = None,
-) -> ExportedProgram:
-    """Load a program from a file of `save`, or of `torch.export.save` since torch 2.1.
-
-    The file is data: no part of it is executed, unpickled, or imported by name.
-
-    Args:
-        file: a path, a readable binary file object, or the file's bytes; or a URL that fsspec knows, or a path of
-            universal_pathlib. Weights at a URL are read in parallel, and compared with their checksums. A file object is read
-            from where it stands, and stays there; one at its end, as after a save, is read from its start.
-        method: the name of the program to load, for a file with several.
-        device: the device to move weights, metadata and the device arguments of nodes to. By default they keep theirs. Weights
-            go to a GPU through two buffers of 16 MiB; the file is read, not mapped.
-        weights: where the weights are. By default where the file states: in it, or in files below its folder. A file or folder
-            of weights, a `Checkpoint` or `Blobs` has others; a mapping has tensors by name, which the program shares. Names,
-            shapes and types are checked. None reads no weights and creates tensors without elements, on the meta device;
-            `bind` gives them elements.
-        copy: whether to read all weights now, and verify their checksums. By default files of more than 16 MiB are mapped into
-            memory, copy-on-write, and each page is read on first access. Nothing may shorten such a file meanwhile, as `cp` and
-            `torch.export.save` to its path do: the system would end the process (SIGBUS). `graphwire.save` replaces it.
-        rank: for a program that is divided between ranks, the rank whose weights to load.
-        verify: whether to verify the checksums of weights, constants and example inputs now, which reads all of them. The
-            checksum of the program itself is always verified.
-        unknown_ops: how to load operators that are not installed, or not in a version that upgrades can reach. "error"
-            raises. "opaque" loads them as calls that can be inspected and saved again; running them raises an error.
-        groups: the process groups of this job to use in place of those that the program's collectives name: each a name, or
-            the `torch.distributed.ProcessGroup` itself, by the name in the program. Others keep their names. If process
-            groups are initialized, those that torch's collectives name must exist here and have the sizes that they state.
-        registry: the plugins to use. None uses the installed ones.
-        extra_files: a dict to fill with the extra files, by path, after the program is loaded. Each value is text; it is bytes
-            if the file is not UTF-8 or the dict already has bytes for its path (`{"a.png": b""}`).
-        limits: bounds on the time and memory that reading the file may take.
-        storage_options: as in `open`.
-        cache: as in `open`.
-        report: a function, called once before the program is returned, with a `LoadReport`: who wrote the file, every
-            step and the nodes it changed, and what was derived, absent or dropped. `report=print` prints it.
-
-    Raises:
-        ArchiveError: the file is not an archive, is damaged, or does not contain that program.
-        SchemaError: the document is not a valid program of a supported schema; a `ValidationError` lists all problems.
-        MissingPluginError: the program needs plugins that are not available; the message names all of them.
-        OpsetError: its operators cannot be brought to the installed versions.
-        DecodeError: this installation lacks something that the program needs.
-        WeightsError: weights are missing, changed, or do not fit; the error lists all of them.
-        LimitError: the file exceeds `limits`.
-    """
-    from graphwire.bridge.program import decode_program
-
-    return load_with(
-        decode_program,
-        file,
-        method=method,
-        device=device,
-        weights=weights,
-        copy=copy,
-        rank=rank,
-        verify=verify,
-        unknown_ops=unknown_ops,
-        groups=groups,
-        registry=registry,
-        extra_files=extra_files,
-        limits=limits,
-        storage_options=storage_options,
-        cache=cache,
-        report=report,
-    )
-
-
-@options_of(load)
-def loads(data: bytes | bytearray | memoryview, **options: Unpack[LoadOptions]) -> ExportedProgram:
-    """Load a program from the bytes of a file. Options and errors are those of `load`."""
-    return load(data, **options)
-
-
-@reading("program")
-def bind(
-    program: ExportedProgram,
-    weights: WeightChoice | Mapping[str, Any],
-    *,
-    registry: Registry | None = None,
-    storage_options: StorageOptions = None,
-) -> None:
-    """Give a program that was loaded without weights its weights.
-
-    The program is changed in place. Tied parameters, views and constants that share memory with weights do so again.
-
-    Args:
-        program: a program whose weights have no elements, such as one of `load(file, weights=None)`.
-        weights: tensors by name, which the program shares; or a file or folder of weights, a `Checkpoint` or `Blobs`. A tied
-            weight needs one of its names.
-        registry: the plugins to use. None uses the installed ones.
-        storage_options: as in `open`.
-
-    Raises:
-        WeightsError: weights are missing, or have other shapes or types; the error lists all of them. Nothing is changed.
-        ArchiveError: no store recognizes the path.
-    """
-    from graphwire.bridge.binding import bind_weights, check_are_tensors, tensors_from_store
-    from graphwire.bridge.program import check_is_exported_program
-
-    check_is_exported_program(program)
-    weights = located_weights(weights, storage_options)
-    check_weights_choice(weights, tensors=True)
-    if isinstance(weights, Mapping):
-        check_are_tensors(weights)
-        bind_weights(program, weights)
-        return
-    if not isinstance(weights, STORE_CHOICES):
-        raise ArchiveError(
-            "bind needs weights", remedy="Pass a path, a Checkpoint, Blobs, or a mapping of names to tensors"
-        )
-    registry = registry_or_installed(registry)
-    chosen = chosen_checkpoint(weights)
-    place = find_store(registry, chosen.location, chosen.kind, links=True)
-    opened: list[OpenedStores] = []
-
-    def records(wanted: dict[str, WeightRecord]) -> Mapping[str, ExternalRecord]:
-        stores, found = records_in_store(wanted, chosen, place, registry)
-        opened.append(stores)
-        return found
-
-    try:
-        bind_weights(program, tensors_from_store(program, records))
-    finally:
-        for each in opened:
-            each.close()
 
 
 @writing("program")

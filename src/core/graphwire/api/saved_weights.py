@@ -243,7 +243,7 @@ def _refer(
     stores = [StoreReference(place.kind, place.location, None)]
     if chosen.check == "bytes":
         with OpenedStores(WeightReferences(stores), [place], registry) as opened:
-            from graphwire.wire.weights.chunk_digests import digests_of
+            from graphwire.wire.archive.digests import digests_of
 
             differing = list(_differences(table, views, records, opened))
             problems += [problem for _, problem in differing]
@@ -282,7 +282,7 @@ def _with_digests(
         own: the records of the rank whose program is saved.
         digests: their digests.
     """
-    from graphwire.wire.weights.chunk_digests import digests_of
+    from graphwire.wire.archive.digests import digests_of
     from graphwire.wire.weights.external_record import ExternalRecord
 
     others = {name: each for name, each in table.items() if own.get(name) != each}

@@ -1,23 +1,35 @@
-"""Where does the caller want the weights of a program, and where are they?"""
+"""Where does the caller want the weights of a program, and where are those that its file lacks?"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import ArchiveError, EncodeError
-from graphwire.wire.archive.source import type_text
+from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Problem, WeightsError
+from graphwire.registry import Registry, remedy_for_requirements
+from graphwire.schema import PluginRequirement, StoreReference, WeightReferences
+from graphwire.wire.archive.source import Closing, type_text
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
 from graphwire.wire.weights.matching import Names
+from graphwire.wire.weights.reference_table import RANK_REMEDY, check_rank, records_of_rank
 
 if TYPE_CHECKING:
-    pass
+    from graphwire.wire.archive.archive_record import RecordCache
+    from graphwire.wire.weights.external_record import ExternalRecord
+    from graphwire.wire.weights.folder import Folder, RemoteFolder
+    from graphwire.wire.weights.matching import WeightRecord
+    from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
+
 
 # --------------------------------------- how callers say where weights are: `Checkpoint`, `Blobs`, and the two defaults
 
@@ -202,3 +214,390 @@ def check_target_weights(target: str | None, weights: object) -> None:
         raise EncodeError(
             f"{target} reads weights inside the file only", remedy="Leave weights= out, or target="
         )
+
+
+_NONE = "the file was saved without weights"
+_GIVE = "Pass weights=: a file or folder of weights, or a mapping of names to tensors; weights=None loads the graph alone"
+
+
+class AttachedWeights(Closing):
+    """The weights of an open file that are not in it.
+
+    Args:
+        references: where the file states that they are; None if all weights are in the file.
+        file: the file, as the caller gave it. Its folder is where references start.
+        choice: where the caller says that the weights are.
+        rank: the rank of a program that is divided between ranks; None for any other.
+        limits: bound what is read, and how often a server is asked.
+        cache: keeps the weights of remote stores that the file names.
+
+    Raises:
+        ArchiveError: there is no such rank.
+    """
+
+    def __init__(
+        self,
+        references: WeightReferences | None,
+        file: object,
+        choice: LoadWeights,
+        rank: int | None,
+        registry: Registry,
+        limits: Limits = DEFAULT_LIMITS,
+        cache: RecordCache | None = None,
+    ) -> None:
+        self.references = references
+        self._choice = choice
+        self._rank = check_rank("rank", rank)
+        if isinstance(choice, Checkpoint) and choice.ranks is not None and rank is not None:
+            self._choice = replace(choice, rank=rank)
+            rank = rank if references is not None and references.ranks else None
+        self._registry = registry
+        self._table = dict(records_of_rank(references or WeightReferences(), rank))
+        self._file = Path(os.fsdecode(file)).absolute() if isinstance(file, (str, os.PathLike)) else file
+        self._limits = limits
+        self._cache = cache
+        self._stores: list[OpenedStores] = []
+        self._saved: OpenedStores | None = None
+
+    @cached_property
+    def _folder(self) -> Folder | RemoteFolder | None:
+        """The folder of the file; None if the file has none."""
+        from graphwire.wire.weights.folder import Folder, RemoteFolder
+
+        if isinstance(self._file, RemoteFile):
+            return RemoteFolder(self._file, self._limits.remote)
+        return Folder(self._file.parent) if isinstance(self._file, Path) else None
+
+    @property
+    def divided(self) -> int:
+        """The number of ranks that weights are divided between if none was chosen; 0 if they can be read."""
+        ranks = 0 if self.references is None else len(self.references.ranks)
+        return ranks if ranks > 1 and self._rank is None else 0
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the caller names a store that replaces the weights."""
+        return isinstance(self._choice, STORE_CHOICES)
+
+    def attach(self, payloads: Payloads, *, copied: bool) -> None:
+        """Add the records that a program needs and its file lacks to its payloads.
+
+        Raises:
+            WeightsError: weights are not where the caller says, or have other types or shapes; the error lists all.
+            ArchiveError: no store recognizes the place.
+        """
+        wanted = {WEIGHTS + meta.path_name for meta in payloads.weights.values()}
+        wanted |= {meta.shared for meta in payloads.constants.values() if meta.shared is not None}
+        table = {name: each for name, each in self._table.items() if name in wanted}
+        if not table and not self.is_given:
+            return
+        records = {**payloads.records}
+        stores = self._saved_stores() if not self.is_given else None
+        from graphwire.wire.weights.external_record import ExternalRecord
+
+        if stores is not None:
+            records |= {
+                name: ExternalRecord(stores, name, each, copied=copied) for name, each in table.items()
+            }
+        else:
+            sized = self._saved_stores()
+            records |= {name: ExternalRecord(sized, name, each) for name, each in table.items()}
+            payloads.records = records
+            records |= self._given(payloads, table, copied)
+        # A file in which a weight is elsewhere lacks the copy that a constant has of it.
+        for meta in payloads.constants.values():
+            if meta.shared is not None and meta.shared in records:
+                records.setdefault(CONSTANTS + meta.path_name, records[meta.shared])
+        payloads.records = records
+
+    def check(self, payloads: Payloads) -> None:
+        """Check that the weights are there, without reading elements; those of remote files are fetched ahead from now on.
+
+        Raises:
+            WeightsError: files or tensors are missing or changed; the error lists all of them.
+        """
+        if problems := self.problems(payloads):
+            raise WeightsError(problems, remedy=_REMEDIES.get(problems[0].kind, _FETCH))
+        for record in _external(payloads):
+            record.expect()
+
+    def problems(self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None) -> list[Problem]:
+        """Return what is wrong with the files of a program's weights, without reading elements.
+
+        Args:
+            records: the records; by default those of the payloads.
+        """
+        external = _external(payloads) if records is None else list(records)
+        empty = [each for each in external if each.nbytes and not each.reference.regions]
+        if empty:
+            return [Problem(WEIGHTS.rstrip("/"), "no-weights", f"{_NONE} ({len(empty)} are missing)")]
+        found: list[Problem] = []
+        for stores in dict.fromkeys(each.stores for each in external):
+            missing = self._missing_plugin()
+            found += missing or stores.problems(
+                [each.reference for each in external if each.stores is stores]
+            )
+        return found
+
+    def damage(
+        self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None
+    ) -> list[GraphwireError]:
+        """Read all external weights, and return an error for each record whose bytes are not those that were saved.
+
+        Args:
+            records: the records; by default those of the payloads.
+        """
+        errors: list[GraphwireError] = []
+        for record in _external(payloads) if records is None else records:
+            try:
+                record.verify()
+            except GraphwireError as error:
+                errors.append(error)
+        return errors
+
+    def problems_of_all(self, payloads: Payloads) -> list[Problem]:
+        """Return what is wrong with a program's weights, of every rank if none was chosen. Reads all elements."""
+        records = _external(payloads)
+        if self.divided and records and self.references is not None:
+            from graphwire.wire.weights.external_record import ExternalRecord
+            from graphwire.wire.weights.opened_stores import OpenedStores
+
+            names = {name for name, each in payloads.records.items() if isinstance(each, ExternalRecord)}
+            stores = OpenedStores(
+                self.references,
+                records[0].stores.places,
+                self._registry,
+                checked=records[0].stores.checked,
+                limits=self._limits,
+            )
+            self._stores.append(stores)
+            records = [
+                ExternalRecord(stores, name, each)
+                for name, each in self.references.records.items()
+                if name in names
+            ] + [
+                ExternalRecord(stores, f"{name} of rank {rank}", each)
+                for rank, table in enumerate(self.references.ranks)
+                for name, each in table.items()
+                if name in names
+            ]
+        if problems := self.problems(payloads, records):
+            return problems
+        return [Problem(each.place, "weights", each.problem) for each in self.damage(payloads, records)]
+
+    def references_from(self, file: object) -> WeightReferences | None:
+        """Return the references as a file in another folder has them: all, or those of the chosen rank.
+
+        Raises:
+            ArchiveError: a store is not below that folder.
+        """
+        if self.references is None or self._folder is None:
+            return self.references
+        from graphwire.api.saved_weights import folder_of, relative_folder
+
+        here, there = self._folder.path, folder_of(file)
+        stores = []
+        for each in self.references.stores:
+            folder = None if each.folder is None else relative_folder(_below(here, each.folder), there)
+            if folder is None and each.folder is not None:
+                raise ArchiveError(
+                    f"the weights in {self._folder.shown(each.folder)!r} are not below the folder of the new file",
+                    remedy="Write it beside the old one, or pass weights=graphwire.IN_FILE to write them into it",
+                )
+            stores.append(msgspec.structs.replace(each, folder=folder))
+        if self._rank is None:
+            return msgspec.structs.replace(self.references, stores=stores)
+        return msgspec.structs.replace(self.references, stores=stores, records=self._table, ranks=[])
+
+    def files(self) -> Iterator[str]:
+        """Yield the paths or URLs of the files that the weights are in, as the file states them. Nothing is opened."""
+        stores = [] if self.references is None else self.references.stores
+        for each, place in zip(stores, self._saved_stores().places, strict=True):
+            if place is not None:
+                # The folder of the program has more than weights.
+                yield from _files_of(place, each.files, is_folder=not each.location and bool(each.folder))
+
+    def close(self) -> None:
+        """Close the stores. Mapped memory stays valid."""
+        for stores in self._stores:
+            stores.close()
+
+    # ---------------------------------------------------------------------------------------------------------- places
+
+    def _saved_stores(self) -> OpenedStores:
+        """Return the stores that the file names."""
+        if self._saved is None:
+            from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
+
+            references = self.references or WeightReferences()
+            places = [
+                None
+                if each.folder is None or self._folder is None
+                else StorePlace(each.kind, self._folder.at(each.folder), each.location)
+                for each in references.stores
+            ]
+            self._saved = OpenedStores(
+                references, places, self._registry, **self._of_ranks(), cache=self._cache
+            )
+            self._stores.append(self._saved)
+        return self._saved
+
+    def _of_ranks(self) -> _OfRanks:
+        """Return the options of stores for weights that may be divided between ranks."""
+        lost = f"the weights are divided between {self.divided} ranks" if self.divided else ""
+        ranks = 0 if self.references is None else len(self.references.ranks)
+        return {"unusable": lost, "maps": ranks < 2, "limits": self._limits}
+
+    @property
+    def plugins(self) -> list[PluginRequirement]:
+        """The plugins of the stores that the file refers to, as far as the file names them."""
+        references = self.references or WeightReferences()
+        used = sorted({each.kind for each in references.stores} & references.providers.keys())
+        return [
+            msgspec.structs.replace(references.providers[kind], provides=[f"weight_store:{kind}"])
+            for kind in used
+            if references.providers[kind].is_installable
+        ]
+
+    def _missing_plugin(self) -> list[Problem]:
+        references = self.references
+        if references is None:
+            return []
+        return [
+            Problem(
+                each.kind,
+                "plugin",
+                remedy_for_requirements([(provider, [("weight_store", each.kind)])], self._registry),
+            )
+            for each in references.stores
+            if each.kind not in self._registry.weight_stores
+            and (provider := references.providers.get(each.kind)) is not None
+            and provider.is_installable
+        ]
+
+    def _given(self, payloads: Payloads, table: Collection[str], copied: bool) -> dict[str, ExternalRecord]:
+        """Return the records of a program as tensors of the store that the caller names."""
+        from graphwire.wire.weights.opened_stores import OpenedStores, find_store, store_named
+
+        choice = self._choice
+        assert isinstance(choice, STORE_CHOICES)  # `is_given`
+        chosen = chosen_checkpoint(choice)
+        attempts = self._limits.remote
+        place = find_store(self._registry, chosen.location, chosen.kind, links=True, attempts=attempts)
+        store = store_named(self._registry, place.kind)
+        references = self.references
+        if references is not None and references.stores and chosen.names is None and table:
+            kinds = {self._registry.weight_stores.get(each.kind) for each in references.stores}
+            if all(each is not None and each.takes_storages == store.takes_storages for each in kinds):
+                from graphwire.wire.weights.external_record import ExternalRecord
+
+                stores = OpenedStores(
+                    references,
+                    [place] * len(references.stores),
+                    self._registry,
+                    checked=store.takes_storages,
+                    **self._of_ranks(),
+                )
+                self._stores.append(stores)
+                return {
+                    name: ExternalRecord(stores, name, self._table[name], copied=copied) for name in table
+                }
+        from graphwire.wire.weights.matching import weight_records
+
+        stores, found = records_in_store(
+            weight_records([payloads]), chosen, place, self._registry, copied=copied, limits=self._limits
+        )
+        self._stores.append(stores)
+        return found
+
+
+def _below(folder: Path | str, name: str) -> Path | str:
+    return folder / name if isinstance(folder, Path) else f"{folder}/{name}".rstrip("/")
+
+
+class _OfRanks(TypedDict):
+    unusable: str
+    maps: bool
+    limits: Limits
+
+
+_FETCH = "Fetch the files, or pass weights= with the place of the weights"
+_REMEDIES = {"no-weights": _GIVE, "rank": RANK_REMEDY}
+
+
+def _external(payloads: Payloads) -> list[ExternalRecord]:
+    from graphwire.wire.weights.external_record import ExternalRecord
+
+    found = [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
+    return list({id(each): each for each in found}.values())
+
+
+def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:
+    """Return a choice of weights to read as a `Checkpoint`."""
+    if isinstance(choice, Checkpoint):
+        return choice
+    return Checkpoint(choice.location, kind="blobs") if isinstance(choice, Blobs) else Checkpoint(choice)
+
+
+def store_files(choice: WeightChoice, registry: Registry) -> Iterator[str]:
+    """Yield the paths or URLs of the files that a caller names with a choice of weights, whether they are there or not."""
+    chosen = chosen_checkpoint(choice)
+    if not Path(str(chosen.location)).is_dir():
+        yield str(chosen.location)
+    with suppress(GraphwireError, OSError):
+        from graphwire.wire.weights.opened_stores import find_store, store_named
+
+        place = find_store(registry, chosen.location, chosen.kind, links=True)
+        index = store_named(registry, place.kind).open(place.folder, place.location)
+        yield from _files_of(place, index.files if place.location else (), is_folder=not place.location)
+
+
+def _files_of(place: StorePlace, names: Iterable[str], *, is_folder: bool) -> Iterator[str]:
+    yield from (place.folder.shown(name) for name in (place.location, *names) if name)
+    if is_folder:
+        yield os.fspath(place.folder.path)
+        yield from (place.folder.shown(name) for name in place.folder.names() if not name.endswith("/"))
+
+
+def records_in_store(
+    records: Mapping[str, WeightRecord],
+    chosen: Checkpoint,
+    place: StorePlace,
+    registry: Registry,
+    *,
+    copied: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[OpenedStores, dict[str, ExternalRecord]]:
+    """Return records of weights as tensors of a store, found by name.
+
+    Raises:
+        WeightsError: weights are missing there, or have other shapes or types; the error lists all of them.
+    """
+    from graphwire.wire.weights.matching import match_records
+    from graphwire.wire.weights.opened_stores import OpenedStores, store_named
+
+    index = store_named(registry, place.kind).open(place.folder, place.location)
+    match = match_records(
+        records,
+        index.tensors,
+        chosen.names,
+        rank=(chosen.rank, chosen.ranks or 1),
+        shard=chosen.shard,
+        partly=True,
+    )
+    if match.missing:
+        raise WeightsError(
+            match.missing,
+            remedy=f"{place.shown} has other weights; Checkpoint(…, names=) renames them, shard= divides them",
+        )
+    from graphwire.api.saved_weights import warn_of_prefix
+
+    warn_of_prefix(match.prefix, place)
+    references = WeightReferences([StoreReference(place.kind, place.location, None)])
+    maps = (chosen.ranks or 1) == 1
+    stores = OpenedStores(references, [place], registry, checked=False, maps=maps, limits=limits)
+    from graphwire.wire.weights.external_record import ExternalRecord
+
+    return stores, {
+        name: ExternalRecord(stores, name, each, copied=copied) for name, each in match.records.items()
+    }

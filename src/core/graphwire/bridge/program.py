@@ -60,7 +60,7 @@ from graphwire.bridge.tensors.symbols import (
     infer_hints,
     ranges_by_expression,
 )
-from graphwire.bridge.torch_compat.code_names import hiding_parameter, path_fault
+from graphwire.bridge.torch_compat.code_text import hiding_parameter, path_fault
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import exported_program, guards_of, set_guards
 from graphwire.bridge.torch_compat.pytree import (
@@ -87,8 +87,8 @@ from graphwire.schema.texts.treespec import keywords_of, parse_treespec, split_v
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
 from graphwire.wire.archive.source import type_text
+from graphwire.wire.document import check_expanded_size
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
-from graphwire.wire.plain_trees import check_expanded_size
 
 # ------------------------------------------ converts an `ExportedProgram` to and from a program record and its payloads
 

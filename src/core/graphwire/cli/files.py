@@ -244,8 +244,7 @@ class ReadFiles:
     def _files(self) -> Iterator[tuple[str, Any]]:
         """Yield each file, or folder of weights, with its name in messages."""
         import graphwire
-        from graphwire.api.attached_weights import store_files
-        from graphwire.api.weights import STORE_CHOICES
+        from graphwire.api.weights import STORE_CHOICES, store_files
         from graphwire.registry import default_registry
 
         options = open_options(self._arguments)

@@ -14,7 +14,7 @@ from graphwire.cli.terminal import Output, Section
 from graphwire.errors import Obstacle
 
 if TYPE_CHECKING:
-    from graphwire.analysis.stripping import Disclosure
+    from graphwire.analysis.load_report import Disclosure
     from graphwire.analysis.summary import ModuleSummary
     from graphwire.api.archive import Archive
     from graphwire.cli.inspection import NodeText, WeightList

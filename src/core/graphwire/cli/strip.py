@@ -23,7 +23,7 @@ from graphwire.cli.terminal import Output
 
 def add_strip(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from graphwire.analysis.stripping import STRIPPABLE
+    from graphwire.analysis.load_report import STRIPPABLE
 
     parser.description = (
         "Write files without stack traces (source paths and lines), provenance, example inputs (they may be somebody's data) and"

@@ -32,7 +32,7 @@ class Value(NamedTuple):
 
     name: str
     kind: str = "tensor"
-    """A key of `schema.arguments.VALUE_TABLES`."""
+    """A key of `schema.VALUE_TABLES`."""
     class_fqn: str = ""
     """The class of a `custom_obj`."""
 

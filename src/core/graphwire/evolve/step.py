@@ -255,7 +255,7 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
 
 
 def result_place(node: Record) -> Place:
-    """Return the place of a node's results, as `schema.arguments` names it."""
+    """Return the place of a node's results, as `schema.graph` names it."""
     if len(node["outputs"]) != 1:
         return "results"
     higher_order = node["target"].startswith("torch.ops.higher_order.")

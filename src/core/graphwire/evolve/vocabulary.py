@@ -1,10 +1,10 @@
 """The constructs of torch's schema and the version that first reads each: one row per field, element type and extension.
 
-Only these tables and that of the variants of arguments (`schema.arguments`) decide what a step down, `supports`, and the note of
+Only these tables and that of the variants of arguments (`schema.graph`) decide what a step down, `supports`, and the note of
 a file's first reader answer. A construct without a row is rejected, so a new field of `schema` cannot reach a reader of torch
 before somebody decides what becomes of it.
 
-A row has the first version of torch's schema whose **reader** reads the construct, measured as `schema.arguments` describes.
+A row has the first version of torch's schema whose **reader** reads the construct, measured as `schema.graph` describes.
 """
 
 from __future__ import annotations

@@ -1,57 +1,54 @@
 """How are plugins found, checked and looked up? Hook specifications, provider interfaces, discovery and the registry."""
 
-from graphwire.registry.conflicts import (
+from graphwire.registry.discovery import (
+    REMEDY_OF_BROKEN,
+    REMEDY_OF_CONFLICT,
+    PluginInfo,
     calling,
+    discover_plugins,
     is_older,
+    load_plugin,
+    normal_name,
     remedy_for_name,
     remedy_for_plugin,
     remedy_for_requirements,
     remedy_for_unavailable_name,
     unavailable_error,
 )
-from graphwire.registry.discovery import (
-    REMEDY_OF_BROKEN,
-    REMEDY_OF_CONFLICT,
-    PluginInfo,
-    discover_plugins,
-    load_plugin,
-    normal_name,
-)
-from graphwire.registry.hookspecs import PROJECT, hookimpl
 from graphwire.registry.interfaces import (
     OWN_COMMANDS,
+    PROJECT,
     BoundedFormat,
+    Chunk,
     Command,
     ConstantCodec,
     CountingFormat,
     FittingTreespecSerializer,
     MetadataKey,
+    NewTensor,
     NodeCodec,
     OpHandler,
     OpsetStep,
     OpsetUpgrader,
     ProgramReader,
     PropagatingUpgrader,
-    RecordFormat,
-    Tree,
-    TreespecSerializer,
-    WireFormat,
-)
-from graphwire.registry.provisions import step_name
-from graphwire.registry.registry import Registry, TreespecType, default_registry, registry_or_installed
-from graphwire.registry.weight_stores import (
-    Chunk,
-    NewTensor,
     PrunableFolder,
     PrunableStore,
+    RecordFormat,
     StoredBytes,
     StoredTensor,
     StoreFile,
     StoreFolder,
     StoreIndex,
+    Tree,
+    TreespecSerializer,
     UnusedFile,
     WeightStore,
+    WireFormat,
+    hookimpl,
 )
+from graphwire.registry.provisions import step_name
+from graphwire.registry.registry import Registry, TreespecType, default_registry, registry_or_installed
 
 __all__ = [
     "OWN_COMMANDS",

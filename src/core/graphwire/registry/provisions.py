@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from graphwire.errors import GraphwireError
-from graphwire.registry import hookspecs
+from graphwire.registry import interfaces
 from graphwire.registry.interfaces import (
     OWN_COMMANDS,
     OWN_METADATA,
@@ -30,9 +30,9 @@ from graphwire.registry.interfaces import (
     ProgramReader,
     RecordFormat,
     TreespecSerializer,
+    WeightStore,
     WireFormat,
 )
-from graphwire.registry.weight_stores import WeightStore
 
 MOST = 10_000
 """The maximum number of providers of one hook. It stops a hook that yields without end."""
@@ -155,7 +155,7 @@ class Hook(NamedTuple):
     kind: str
     """The kind of provider, such as `wire_format`."""
     name: str
-    """The hook's name in `hookspecs`."""
+    """The hook's name in `interfaces`."""
     protocol: type
     attributes: Mapping[str, Callable[[Any], Any]]
     """The check of each attribute; `?` follows the name of one that may be absent."""
@@ -310,12 +310,12 @@ def _implementations(plugin: Any, problems: list[str]) -> list[tuple[str, Any]]:
     for name in dir(plugin):
         try:
             function = getattr(plugin, name)
-            options = getattr(function, f"{hookspecs.PROJECT}_impl", None)
+            options = getattr(function, f"{interfaces.PROJECT}_impl", None)
         except Exception:  # noqa: BLE001 an unreadable attribute is not a hook
             continue
         if isinstance(options, dict):
             found.append((options.get("specname") or name, function))
-        elif name in _BY_NAME and not hasattr(function, f"{hookspecs.PROJECT}_spec"):
+        elif name in _BY_NAME and not hasattr(function, f"{interfaces.PROJECT}_spec"):
             unmarked.append(f"{name} is not marked with `@graphwire.hookimpl`")
     if found:
         problems.extend(unmarked)
@@ -328,7 +328,7 @@ def _implementations(plugin: Any, problems: list[str]) -> list[tuple[str, Any]]:
 
 def _returned(hook: Hook, function: Any) -> list[Any]:
     """Return the providers that one implementation of a hook returns."""
-    options = getattr(function, f"{hookspecs.PROJECT}_impl")
+    options = getattr(function, f"{interfaces.PROJECT}_impl")
     if options.get("wrapper") or options.get("hookwrapper"):
         raise WrongError("is a wrapper, which graphwire does not support")
     if problem := _call_problem(function, 0, may_yield=True):

@@ -13,22 +13,20 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
-from graphwire.registry.conflicts import (
-    UnavailableName,
-    conflict_error,
-    remedy_for_plugin,
-    settle_conflicts,
-)
 from graphwire.registry.discovery import (
     ALLOW_VARIABLE,
     BLOCK_VARIABLE,
     GraphwirePluginWarning,
     LoadedPlugin,
     PluginInfo,
+    UnavailableName,
+    conflict_error,
     discover_plugins,
     is_in_box,
     load_plugin,
     plugin_names,
+    remedy_for_plugin,
+    settle_conflicts,
     warn_of,
 )
 from graphwire.registry.interfaces import (
@@ -39,10 +37,10 @@ from graphwire.registry.interfaces import (
     OpsetStep,
     OpsetUpgrader,
     TreespecSerializer,
+    WeightStore,
     WireFormat,
 )
 from graphwire.registry.provisions import HOOKS, Provision, error_text
-from graphwire.registry.weight_stores import WeightStore
 
 # ------------------------------- the container types that treespec serializers support, by serialized name and by class
 

@@ -1,18 +1,30 @@
-"""A graph: nodes that call operators, their arguments, and metadata of each value.
+"""A graph: nodes that call operators, their arguments, and metadata of each value; and the table of argument variants.
 
 Only calls are nodes. Placeholders and the output are `Graph.inputs` and `Graph.outputs`. An element of a multiple
 output is a value with its own name, not a `getitem` node. A subgraph is an argument of the node that calls it.
 
 Records are never cyclic, so the garbage collector does not track them (`gc=False`, here and wherever a program has many
 of a record).
+
+A row of `VARIANTS` defines a variant's description, the oldest schema that supports it in each place, its extension, what it
+refers to, and how to extract and replace the arguments inside it. Validation, the content hash, comparison, opset upgrades and
+downgrades use this table. A new variant therefore needs a field, a row here and a row in `bridge.graph.arguments`.
+
+A version in a row is the first whose **reader** supports the construct, not the first whose writer writes it. It was
+measured with the readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0, with a document for each variant in each
+place. If a construct became readable between two of these and nothing tells when, the row has the later version.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter, getitem, is_
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from graphwire.schema.values import (
     Composition,
@@ -25,6 +37,7 @@ from graphwire.schema.values import (
     SymFloat,
     SymInt,
     TensorMeta,
+    Version,
 )
 
 
@@ -456,3 +469,459 @@ class NamedTupleDef(msgspec.Struct, gc=False):
 
     field_names: list[str]
     """The names of the fields, in order."""
+
+
+# ---------------------------------------------------------------------------------------------------- columns of a row
+
+Place = Literal[
+    "argument", "call", "input", "inner_input", "output", "inner_output", "result", "results", "wrapped"
+]
+"""The place of an argument: `argument` of a node, or nested in one; `call`, of a module call; an `input` or `output` of
+the program, or of a subgraph (`inner_…`); the single `result` of a node, one of several `results`, or a single one in a
+tuple (`wrapped`)."""
+
+PLACES: Final[dict[Place, str]] = {
+    "argument": "",
+    "call": " of a module call",
+    "input": " as input",
+    "inner_input": " as input of a subgraph",
+    "output": " as output",
+    "inner_output": " as output of a subgraph",
+    "result": " as result of a node",
+    "results": " among the results of a node",
+    "wrapped": " as the only one of a tuple of results",
+}
+"""The places, and how messages name each."""
+
+ValueKind = Literal["tensor", "sym_int", "sym_float", "sym_bool", "custom_obj"]
+
+VALUE_TABLES: Final[dict[str, str]] = {
+    "tensor": "tensor_values",
+    "sym_int": "sym_int_values",
+    "sym_float": "sym_float_values",
+    "sym_bool": "sym_bool_values",
+    "custom_obj": "custom_obj_values",
+}
+"""The kinds of values, and the field of `Graph` that describes the values of each kind."""
+
+VALUE_VARIANTS: Final = tuple(f"as_{kind}" for kind in VALUE_TABLES)
+"""The variants that refer to one value by name."""
+
+Reference = Literal["", ValueKind, "graph", "results", "constant", "operator", "treespec"]
+"""What a variant refers to: a value (a key of `VALUE_TABLES`; an object may also be a constant), a subgraph, all results
+of a node, a constant, an operator, or an attribute that holds a container structure. Empty for a literal."""
+
+PathStep: TypeAlias = tuple[str] | tuple[str, int | str]
+"""A step to a nested argument: text, followed by an optional index or key."""
+
+
+def step_text(step: PathStep) -> str:
+    """Return a step as text, such as `.items[3]`."""
+    return step[0] if len(step) == 1 else f"{step[0]}[{step[1]!r}]"
+
+
+class Access(NamedTuple):
+    """Functions that read and replace the fields of a record."""
+
+    read: Callable[[Any, str], Any]
+    put: Callable[..., Any]
+    """Takes a record and new fields by name, and returns a new record."""
+
+
+RECORDS: Final = Access(getattr, replace)
+"""Access to typed records."""
+TREES: Final = Access(getitem, lambda record, **fields: {**record, **fields})
+"""Access to plain trees, in which a record is a dict."""
+
+
+class Inside(NamedTuple):
+    """Functions that extract the arguments inside a variant, and put replacements back in the same order."""
+
+    taken: Callable[[Access, Any], list[tuple[PathStep, Any]]]
+    put: Callable[[Access, Any, list[Any]], Any]
+
+
+class Variant(NamedTuple):
+    """A row of the table: for each place, the first schema whose reader supports the variant, or None if no schema does."""
+
+    says: str
+    argument: Version | None = None
+    call: Version | None = None
+    input: Version | None = None
+    inner_input: Version | None = None
+    output: Version | None = None
+    inner_output: Version | None = None
+    result: Version | None = None
+    results: Version | None = None
+    wrapped: Version | None = None
+    items: str = ""
+    """For a variant that is a list: the variant of a single item."""
+    refers: Reference = ""
+    inside: Inside | None = None
+    """Set if the variant contains arguments."""
+    feature: str = ""
+    """The extension that the variant belongs to; empty if torch's schema has the variant."""
+    record: type[msgspec.Struct] | None = None
+    """The record type of an extension. torch's schema does not have it either."""
+    collects: bool = False
+    """Whether the variant can hold results of a node, of any kinds."""
+    resolved: bool = False
+    """Whether `evolve.steps.extensions` replaces the variant by another one before torch's readers see it."""
+    kind: str = ""
+    """The content hash's name for a literal (`analysis.canonical.graph_content`); empty for None, bool, int, float and
+    text."""
+
+    def since(self, place: Place) -> Version | None:
+        """Return the first schema whose reader supports the variant in a place."""
+        found: Version | None = getattr(self, place)
+        return found
+
+    @property
+    def defines(self) -> bool:
+        """Whether the variant can be a node's output: a value, a literal, or a container of them."""
+        if self.refers and self.refers not in VALUE_TABLES:
+            return False
+        return self.collects or any((self.input, self.result, self.results))
+
+    @property
+    def is_container(self) -> bool:
+        """Whether the variant holds several arguments."""
+        return bool(self.collects or self.items)
+
+
+# ---------------------------------------------------------------------------------------------------- nested arguments
+
+
+def _items(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [((".items", index), item) for index, item in enumerate(access.read(held, "items"))]
+
+
+def _put_items(access: Access, held: Any, items: list[Any]) -> Any:
+    return access.put(held, items=items)
+
+
+_PAIR = ("key", "value")
+
+
+def _pairs(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [
+        ((f"[{index}].{part}",), access.read(entry, part))
+        for index, entry in enumerate(held)
+        for part in _PAIR
+    ]
+
+
+def _put_pairs(access: Access, held: Any, items: list[Any]) -> Any:
+    parts = iter(items)
+    return [access.put(entry, key=next(parts), value=next(parts)) for entry in held]
+
+
+_BOUNDS = ("start", "stop", "step")
+
+
+def _bounds(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [((f".{part}",), access.read(held, part)) for part in _BOUNDS]
+
+
+def _put_bounds(access: Access, held: Any, items: list[Any]) -> Any:
+    return access.put(held, **dict(zip(_BOUNDS, items, strict=True)))
+
+
+def _entries(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [(("", key), item) for key, item in held.items()]
+
+
+def _put_entries(access: Access, held: Any, items: list[Any]) -> Any:
+    return dict(zip(held, items, strict=True))
+
+
+# ----------------------------------------------------------------------------------------------------------- the table
+
+V1, V2, V5_1, V5_3 = Version(1), Version(2), Version(5, 1), Version(5, 3)
+V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8, 14)
+V8_15, V8_17, V8_20 = Version(8, 15), Version(8, 17), Version(8, 20)
+
+
+def _argument(says: str, since: Version, items: str = "", **row: Any) -> Variant:
+    """Return a row for a variant that only occurs in calls."""
+    return Variant(says, since, since, items=items, **row)
+
+
+def _extension(feature: str, says: str, record: type[msgspec.Struct] | None = None, **row: Any) -> Variant:
+    """Return a row for a variant that torch's schema does not have."""
+    return Variant(says, feature=feature, record=record, **row)
+
+
+VARIANTS: Final[dict[str, Variant]] = {
+    "as_none": Variant("None", V1, V1, V5_1, V5_1, V5_3, V5_3, V8_14, V2, V8_7),
+    "as_tensor": Variant("a tensor", V1, V1, V1, V1, V1, V1, V1, V1, V1, refers="tensor"),
+    "as_tensors": Variant(
+        "a list of tensors", V1, V1, result=V1, results=V2, items="as_tensor", refers="tensor"
+    ),
+    "as_int": Variant("an integer", V1, V1, V5_1, V5_1, V5_3, V5_3),
+    "as_ints": _argument("a list of integers", V1, "as_int"),
+    "as_float": Variant("a float", V1, V1, V5_1, V5_1, V8_2, V8_2),
+    "as_floats": _argument("a list of floats", V1, "as_float"),
+    "as_string": Variant("a text", V1, V1, V5_1, V5_1),
+    "as_strings": _argument("a list of texts", V5_1, "as_string"),
+    "as_sym_int": Variant("a symbolic integer", V1, V1, V8_8, V8_8, V1, V1, V1, V5_1, V8_7, refers="sym_int"),
+    "as_sym_ints": Variant(
+        "a list of symbolic integers", V1, V1, results=V5_1, items="as_sym_int", refers="sym_int"
+    ),
+    "as_scalar_type": _argument("an element type", V1, kind="dtype"),
+    "as_memory_format": _argument("a memory format", V1, kind="memory format"),
+    "as_layout": _argument("a layout", V1, kind="layout"),
+    "as_device": _argument("a device", V1, kind="device"),
+    "as_bool": Variant("a truth value", V1, V1, V5_1, V5_1, V8_8, V8_8),
+    "as_bools": _argument("a list of truth values", V1, "as_bool"),
+    "as_sym_bool": Variant("a symbolic truth value", V1, V1, inner_output=V1, result=V1, refers="sym_bool"),
+    "as_sym_bools": _argument("a list of symbolic truth values", V5_1, "as_sym_bool", refers="sym_bool"),
+    "as_graph": Variant("a subgraph", V1, refers="graph"),
+    "as_optional_tensors": _argument("a list of tensors and None", V1, "as_optional_tensor", refers="tensor"),
+    "as_custom_obj": Variant("a script object", V1, V1, V5_1, V5_1, refers="custom_obj"),
+    "as_operator": _argument("an operator as an argument", V5_1, refers="operator", kind="operator"),
+    "as_sym_float": Variant(
+        "a symbolic float", V8_2, V8_2, None, None, V8_2, V8_2, V8_2, V8_2, V8_7, refers="sym_float"
+    ),
+    "as_sym_floats": Variant(
+        "symbolic floats", V8_2, V8_2, results=V8_2, items="as_sym_float", refers="sym_float"
+    ),
+    "as_optional_tensor": Variant("a tensor or None", resolved=True, refers="tensor"),
+    "as_complex": _argument("a complex number", V8_14, kind="complex"),
+    "as_nested_tensors": _argument("a list of lists of tensors", V8_17, "as_tensors", refers="tensor"),
+    "as_int_lists": _argument("a list of lists of integers", V8_15, "as_ints"),
+    "as_string_to_argument": _argument(
+        "a dict as an argument", V8_15, inside=Inside(_entries, _put_entries), collects=True
+    ),
+    "as_float_lists": _argument("a list of lists of floats", V8_20, "as_floats"),
+    "as_sequence": _extension(
+        "sequences",
+        "a list or tuple argument whose elements are of several kinds",
+        SequenceValue,
+        inside=Inside(_items, _put_items),
+        collects=True,
+    ),
+    "as_mapping": _extension(
+        "mappings",
+        "a dict argument whose keys are not all text",
+        MappingEntry,
+        inside=Inside(_pairs, _put_pairs),
+        collects=True,
+    ),
+    "as_slice": _extension(
+        "slices", "a Python slice as an argument", SliceValue, inside=Inside(_bounds, _put_bounds)
+    ),
+    "as_dtype_name": _extension(
+        "dtypes", "an element type that torch's schema has no number for", kind="dtype"
+    ),
+    "as_layout_name": _extension("layouts", "a layout that torch's schema has no number for", kind="layout"),
+    "as_constant": _extension(
+        "constants",
+        "a tensor or object that a node refers to without a graph input",
+        ConstantArgument,
+        refers="constant",
+    ),
+    "as_treespec": _extension(
+        "treespecs", "a container structure as an argument", TreespecArgument, refers="treespec"
+    ),
+    "as_results": _extension(
+        "results",
+        "all results of a node together as an argument, or a result of another kind than its operator's",
+        refers="results",
+    ),
+    "as_range": _extension("ranges", "a Python range as an argument", RangeValue, kind="range"),
+}
+"""Every variant of `Argument`, in the order of its fields."""
+
+INSIDE: Final = {variant: row.inside for variant, row in VARIANTS.items() if row.inside is not None}
+"""The variants that contain arguments."""
+
+_FREQUENT = (
+    "as_tensor as_int as_ints as_sym_ints as_sym_int as_none as_bool as_float as_tensors as_scalar_type as_device as_string"
+    " as_memory_format as_layout"
+).split()
+FREQUENT_FIRST: Final = tuple(dict.fromkeys((*_FREQUENT, *VARIANTS)))
+"""Every variant, the most frequent first: the order in which code looks for the variant that is set."""
+
+
+def by_variant(of_variants: dict[str, Any], listed: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return `of_variants` in the order of frequency, extended to lists: `listed` converts an item's entry to that of a
+    list."""
+
+    def found(variant: str) -> Any:
+        if variant in of_variants or not VARIANTS[variant].items:
+            return of_variants.get(variant)
+        below = found(VARIANTS[variant].items)
+        return None if below is None else listed(below)
+
+    return {variant: row for variant in FREQUENT_FIRST if (row := found(variant)) is not None}
+
+
+# ------------------------------------------------------------------------------------------------------------ renaming
+
+
+class Renaming(NamedTuple):
+    """Functions that map each reference of an argument to its replacement."""
+
+    value: Callable[[str], str]
+    """The new name of a value of the graph; for an object, also the name of a constant."""
+    graph: Callable[[GraphArgument], GraphArgument] = lambda held: held
+    """The replacement of a subgraph; by default the subgraph itself."""
+    results: Callable[[str], str] = str
+    """The new name of a node, where an argument refers to all its results."""
+
+
+Rewrite: TypeAlias = Callable[[Renaming, Any], Any]
+
+
+def _tensor(renaming: Renaming, held: TensorArgument) -> TensorArgument:
+    name = renaming.value(held.name)
+    return held if name == held.name else TensorArgument(name)
+
+
+def _symbol(renaming: Renaming, held: Any) -> Any:
+    if (old := held.as_name) is None:
+        return held
+    name = renaming.value(old)
+    return held if name == old else type(held)(as_name=name)
+
+
+def _optional_tensor(renaming: Renaming, held: OptionalTensorArgument) -> OptionalTensorArgument:
+    if held.as_tensor is None:
+        return held
+    tensor = _tensor(renaming, held.as_tensor)
+    return held if tensor is held.as_tensor else OptionalTensorArgument(as_tensor=tensor)
+
+
+def _object(renaming: Renaming, held: CustomObjArgument) -> CustomObjArgument:
+    name = renaming.value(held.name)
+    return held if name == held.name else CustomObjArgument(name, held.class_fqn)
+
+
+def _each(rewrite: Rewrite) -> Rewrite:
+    def rewrite_each(renaming: Renaming, held: list[Any]) -> list[Any]:
+        items = [rewrite(renaming, item) for item in held]
+        return held if all(map(is_, items, held)) else items
+
+    return rewrite_each
+
+
+def _inside(inside: Inside) -> Rewrite:
+    def rewrite(renaming: Renaming, held: Any) -> Any:
+        old = [item for _, item in inside.taken(RECORDS, held)]
+        items = [rewritten(item, renaming) for item in old]
+        return held if all(map(is_, items, old)) else inside.put(RECORDS, held, items)
+
+    return rewrite
+
+
+_REWRITES: Final = tuple(
+    by_variant(
+        {
+            "as_tensor": _tensor,
+            **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _symbol),
+            "as_optional_tensor": _optional_tensor,
+            "as_custom_obj": _object,
+            "as_graph": lambda renaming, held: renaming.graph(held),
+            "as_results": lambda renaming, held: renaming.results(held),
+            **{variant: _inside(inside) for variant, inside in INSIDE.items()},
+        },
+        _each,
+    ).items()
+)
+"""The function that renames the references of each variant; variants without references have none."""
+
+
+def variant_of(argument: Argument) -> str:
+    """Return the variant that is set; empty if none is."""
+    if argument.as_tensor is not None:
+        return "as_tensor"
+    for variant in FREQUENT_FIRST:
+        if getattr(argument, variant) is not None:
+            return variant
+    return ""
+
+
+def rewritten(argument: Argument, renaming: Renaming) -> Argument:
+    """Return the argument with every reference renamed; the same object if nothing changes."""
+    if (tensor := argument.as_tensor) is not None:
+        name = renaming.value(tensor.name)
+        return argument if name == tensor.name else Argument(as_tensor=TensorArgument(name))
+    for variant, rewrite in _REWRITES:
+        held = getattr(argument, variant)
+        if held is not None:
+            made = rewrite(renaming, held)
+            return argument if made is held else Argument(**{variant: made})
+    return argument
+
+
+# ------------------------------------------------------------------------------------------------------------- walking
+
+
+def arguments_in(argument: Argument) -> Sequence[tuple[PathStep, Argument]]:
+    """Return the arguments directly inside an argument, each with the step to it from the variant."""
+    if argument.as_tensor is None and _held(argument) != _NOTHING:
+        for variant, inside in INSIDE.items():
+            held = getattr(argument, variant)
+            if held is not None:
+                return inside.taken(RECORDS, held)
+    return ()
+
+
+_held = attrgetter(*INSIDE)
+_NOTHING = (None,) * len(INSIDE)
+
+
+def features_of(argument: Argument) -> Iterator[str]:
+    """Yield the extensions that an argument and the arguments inside it require."""
+    if argument.as_tensor is None:
+        if (variant := variant_of(argument)) and VARIANTS[variant].feature:
+            yield VARIANTS[variant].feature
+        yield from chain.from_iterable(features_of(item) for _, item in arguments_in(argument))
+
+
+def results_of(node: str) -> str:
+    """Return the pseudo-name for all results of a node. No value has such a name."""
+    return f"results of {node}"
+
+
+def value_name(argument: Argument) -> str | None:
+    """Return the name of the value that an argument refers to; None for a literal or a list."""
+    for variant in VALUE_VARIANTS:
+        held = getattr(argument, variant)
+        if held is not None:
+            name: str | None = held.as_name if variant.startswith("as_sym") else held.name
+            return name
+    return None
+
+
+def names_in(argument: Argument) -> list[str]:
+    """Return the names of the values that an argument refers to, in order; `results_of(node)` for all results of a
+    node.
+
+    Names inside subgraphs are not included.
+    """
+    if argument.as_tensor is not None:
+        return [argument.as_tensor.name]
+    found: list[str] = []
+
+    def note(name: str) -> str:
+        found.append(name)
+        return name
+
+    rewritten(argument, Renaming(note, results=lambda node: note(results_of(node))))
+    return found
+
+
+def subgraphs_in(argument: Argument) -> list[Graph]:
+    """Return the subgraphs in an argument, but not those nested inside them."""
+    return [held.graph for held in named_subgraphs_in(argument)]
+
+
+def named_subgraphs_in(argument: Argument) -> list[GraphArgument]:
+    """Return the subgraphs in an argument with their attribute names, in order."""
+    if argument.as_tensor is not None:
+        return []
+    if argument.as_graph is not None:
+        return [argument.as_graph]
+    return [held for _, item in arguments_in(argument) for held in named_subgraphs_in(item)]

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.schema.arguments import VARIANTS
-from graphwire.schema.graph import Argument, Graph, ModuleCallEntry, NamedTupleDef
+from graphwire.schema.graph import VARIANTS, Argument, Graph, ModuleCallEntry, NamedTupleDef
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.values import RangeConstraint
 

@@ -11,8 +11,15 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import SchemaError, locate
-from graphwire.schema.arguments import Renaming, rewritten, value_name
-from graphwire.schema.graph import Argument, CustomObjArgument, TensorArgument, TokenArgument
+from graphwire.schema.graph import (
+    Argument,
+    CustomObjArgument,
+    Renaming,
+    TensorArgument,
+    TokenArgument,
+    rewritten,
+    value_name,
+)
 from graphwire.schema.values import Float, decode_float
 
 

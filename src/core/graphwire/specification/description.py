@@ -1,7 +1,7 @@
 """Descriptions of records: each field's type, default and meaning, and the schema version that it needs.
 
 They are derived from the records themselves (`schema`), the vocabulary of schema versions (`evolve.documents`) and the table
-of variants (`schema.arguments`). The forms of the specification (JSON Schema, CDDL, tables) are derived from the descriptions.
+of variants (`schema.graph`). The forms of the specification (JSON Schema, CDDL, tables) are derived from the descriptions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphwire import schema
 from graphwire.analysis.neutral import GRAMMARS, OPTIONAL
 from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
 from graphwire.schema import FEATURES, SCHEMA_VERSION, PluginRequirement, Version
-from graphwire.wire.archive.manifest import Manifest
+from graphwire.wire.archive.archive_record import Manifest
 
 # -------------------------------------------------------------------------- the meanings of records, fields and numbers
 # their docstrings in the source, which Python keeps for classes only.

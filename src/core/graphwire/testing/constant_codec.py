@@ -20,12 +20,13 @@ import pytest
 import torch
 from torch.export import ExportedProgram
 
-from graphwire.api.programs import dumps, from_schema, load, loads, save, to_schema
+from graphwire.api.loading import load, loads
+from graphwire.api.programs import dumps, from_schema, save, to_schema
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.registry import ConstantCodec, Registry, Tree
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import assert_light_imports, registry_with, saved_again
-from graphwire.wire.plain_trees import measure_tree, same_tree
+from graphwire.wire.document import measure_tree, same_tree
 
 _PLAIN: list[Any] = [None, True, 3, 2.5, "text", b"bytes", [], {}, object(), torch.ones(2), torch.nn.ReLU()]
 """Values that no codec owns. Plain tensors need no codec."""

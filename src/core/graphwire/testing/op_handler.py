@@ -22,7 +22,8 @@ import pytest
 import torch
 from torch.export import ExportedProgram
 
-from graphwire.api.programs import dumps, loads, to_schema
+from graphwire.api.loading import loads
+from graphwire.api.programs import dumps, to_schema
 from graphwire.errors import GraphwireError
 from graphwire.evolve.plain_values import encode_value, walk_nodes
 from graphwire.registry import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry

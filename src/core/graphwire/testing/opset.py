@@ -30,10 +30,10 @@ from torch.export import ExportedProgram
 
 from graphwire.api.archive import open
 from graphwire.api.files import plan_upgrade, upgrade, verify
-from graphwire.api.programs import dumps, from_schema, load, loads, to_schema
+from graphwire.api.loading import load, loads
+from graphwire.api.programs import dumps, from_schema, to_schema
 from graphwire.errors import GraphwireError, OpsetError, Problem
-from graphwire.evolve.planner import apply, plan, plan_for
-from graphwire.evolve.requirements import marked_operators
+from graphwire.evolve.planner import apply, marked_operators, plan, plan_for
 from graphwire.registry import OpsetUpgrader, Registry, default_registry
 from graphwire.schema import Program, SignatureNames
 from graphwire.testing.programs import assert_same_values

@@ -31,7 +31,7 @@ from graphwire.schema.texts.treespec import (
 )
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import assert_light_imports, plugin_of
-from graphwire.wire.plain_trees import same_tree
+from graphwire.wire.document import same_tree
 
 _JUNK: tuple[Any, ...] = (
     *(None, True, -1, 3.5, 2**80, "", "[", "nul", "{}", '"text"', '["a", "a"]', '[{"b": 1}]'),

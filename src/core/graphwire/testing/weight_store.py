@@ -27,8 +27,8 @@ from graphwire.errors import ArchiveError, EncodeError
 from graphwire.registry import Chunk, NewTensor, StoredBytes, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.suites import assert_light_imports
+from graphwire.wire.archive.digests import chunk_digest
 from graphwire.wire.archive.source import FileSource
-from graphwire.wire.weights.chunk_digests import chunk_digest
 from graphwire.wire.weights.folder import Folder
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0,), (2, 0, 3), (1,), (7,), (2, 1, 5), (1,) * 12)

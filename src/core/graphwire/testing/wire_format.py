@@ -28,7 +28,7 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.registry import BoundedFormat, RecordFormat, Tree, WireFormat
 from graphwire.testing.strategies import trees
 from graphwire.testing.suites import assert_light_imports
-from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree, same_tree
+from graphwire.wire.document import MAX_DEPTH, measure_tree, same_tree
 
 # ---------------------------------------------------------------- example values for the contract tests of wire formats
 # edge cases of encodings, and values that are not trees.

@@ -1,13 +1,21 @@
-"""Encodes a program or tree as a document in a wire format, and decodes it."""
+"""Encodes a program or tree as a document in a wire format, and decodes it.
+
+A tree is what every wire format encodes. Values are checked against its definition quickly, and for all formats alike.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
-from typing import cast
+from itertools import chain
+from math import isfinite
+from typing import Any, NamedTuple, TypeVar, cast
+
+import msgspec
 
 from graphwire.errors import (
+    ArchiveError,
     EncodeError,
     FormatError,
     GraphwireError,
@@ -20,7 +28,295 @@ from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts.treespec import PROTOCOL, TreeSpec, dump_json, parse_treespec
 from graphwire.schema.trees import to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.plain_trees import MAX_DEPTH, MAX_RECORDS, measure_tree, same_tree
+
+MAX_DEPTH = 400
+"""The nesting depth of containers that every format supports. Decoders recurse on the C stack, so it must be bounded."""
+
+MAX_RECORDS = 1 << 22
+"""The most containers of a document that is decoded to records directly, without a tree. A record takes at most 400 bytes.
+A program of 100,000 nodes has 1.5 to 3 million containers."""
+
+_PLUGIN_DEPTH = MAX_DEPTH - 48
+"""The nesting depth of a plugin's tree. The document around it takes the rest of `MAX_DEPTH`."""
+_PLUGIN_NODES = 1 << 24
+_ABOVE = 10**4300
+"""The first integer of too many decimal digits. Python converts no more of them, and other JSON readers have such limits, too."""
+
+_TREE_TYPES = frozenset({type(None), bool, int, float, str, bytes, list, dict})
+_KEY_TYPES = frozenset({str})
+
+
+def check_containers(counted: int, most: int) -> None:
+    """Check the number of lists and dicts in a document against a limit.
+
+    Raises:
+        LimitError: the number exceeds it.
+    """
+    if counted > most:
+        raise LimitError(
+            f"the document may hold {counted:,} lists and dicts, more than {most:,}",
+            remedy="Raise Limits.containers for a file that you trust",
+        )
+
+
+class TreeMeasure(NamedTuple):
+    """Counts and types found by `measure_tree`."""
+
+    kinds: frozenset[type]
+    """The exact types that occur as values."""
+    nodes: int
+    """Values, including containers but not keys."""
+    depth: int
+    """Nesting depth of containers; 0 for a scalar."""
+    texts: int
+    """Text values and keys."""
+    finite: bool
+    """Whether no float is inf or nan."""
+
+
+def measure_tree(
+    tree: Any,
+    *,
+    max_depth: int = MAX_DEPTH,
+    max_nodes: int | None = None,
+    kinds_allowed: frozenset[type] = _TREE_TYPES,
+) -> TreeMeasure:
+    """Check that a value is a tree, and count what it contains.
+
+    Types must match exactly: an instance of a subclass would be decoded as its base. The check takes about 0.1 µs for each
+    node, because each level is a few passes in C; a recursive walk takes several times as long.
+
+    Raises:
+        FormatError: a value has a type that wire formats lack, or a key is not text; with its place. Or an integer has more
+            than 4,300 digits.
+        LimitError: containers are nested deeper than `max_depth` (as in a cycle), or there are more than `max_nodes` values.
+    """
+    level = [tree]
+    kinds: set[type] = set()
+    nodes = depth = texts = 0
+    finite = True
+    while level:
+        nodes += len(level)
+        if max_nodes is not None and nodes > max_nodes:
+            raise LimitError(
+                f"the document holds more than {max_nodes:,} values", remedy="Raise Limits.tree_nodes"
+            )
+        types = list(map(type, level))
+        here = set(types)
+        if not here <= kinds_allowed:
+            raise _foreign(tree, kinds_allowed)
+        kinds |= here
+        if str in here:
+            texts += types.count(str)
+        if int in here:
+            numbers = [value for value, kind in zip(level, types, strict=True) if kind is int]
+            if max(numbers) >= _ABOVE or min(numbers) <= -_ABOVE:
+                raise FormatError("an integer has more than 4,300 digits")
+        if float in here and finite:
+            finite = all(isfinite(value) for value, kind in zip(level, types, strict=True) if kind is float)
+        dicts = (
+            [value for value, kind in zip(level, types, strict=True) if kind is dict] if dict in here else []
+        )
+        lists = (
+            [value for value, kind in zip(level, types, strict=True) if kind is list] if list in here else []
+        )
+        if not (dicts or lists):
+            break
+        depth += 1
+        if depth > max_depth:
+            raise LimitError(f"containers are nested more than {max_depth} deep")
+        if not set(map(type, chain.from_iterable(dicts))) <= _KEY_TYPES:
+            raise _foreign(tree, kinds_allowed)
+        texts += sum(map(len, dicts))
+        level = list(chain(chain.from_iterable(map(dict.values, dicts)), chain.from_iterable(lists)))
+    return TreeMeasure(frozenset(kinds), nodes, depth, texts, finite)
+
+
+def check_plugin_tree(
+    tree: Any, who: str, place: str, *, escaped: bool = False, besides: frozenset[type] = frozenset()
+) -> None:
+    """Check that every wire format can store a plugin's tree, and read it back unchanged.
+
+    Args:
+        who: the plugin that returned the tree, such as `the constant codec packed`, for the message.
+        place: the value that the tree represents.
+        escaped: whether the document stores the tree as ASCII-only JSON text, which can represent a lone surrogate.
+        besides: additional types of values that the caller encodes.
+
+    Raises:
+        EncodeError: the value is not a tree, is too deep or too large, or has text or an integer that a format cannot
+            represent.
+    """
+    try:
+        allowed = _TREE_TYPES | besides
+        measure_tree(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES, kinds_allowed=allowed)
+        _check_scalars(tree, escaped)
+    except (FormatError, LimitError) as error:
+        raise EncodeError(
+            f"{who} returns a value that no tree can contain: {error.problem}",
+            place=f"{place}: {error.place}" if error.place else place,
+            remedy="None, bool, int, float, str, bytes, lists, and dicts with text keys make a tree (exactly these types): "
+            "let the plugin write such",
+        ) from None
+
+
+def check_expanded_size(
+    value: Any,
+    what: str,
+    *,
+    kinds: tuple[type, ...] = (list, tuple, dict),
+    inner_of: Callable[[Any], Collection[Any]] | None = None,
+    most: int = _PLUGIN_NODES,
+) -> None:
+    """Check how many values nested containers have when every shared one is written out each time it occurs.
+
+    The check measures each container once.
+
+    Args:
+        what: a name for the value, for the message.
+        kinds: the types that contain values.
+        inner_of: returns the values inside a container. By default, lists, tuples and dicts have some.
+        most: the maximum number of values.
+
+    Raises:
+        EncodeError: there are more values than a document may have.
+    """
+    inner_of = inner_of or _inner
+    sizes: dict[int, int] = {}
+    entered: set[int] = set()
+    rest = [value]
+    while rest:
+        here = rest[-1]
+        if id(here) in sizes:  # `rest` has an entry for each place that the container occurs in
+            rest.pop()
+            continue
+        inner = inner_of(here)
+        entered.add(id(here))
+        missing = [
+            each
+            for each in inner
+            if isinstance(each, kinds) and id(each) not in sizes and id(each) not in entered
+        ]
+        if missing:
+            rest += missing
+            continue
+        sizes[id(here)] = 1 + sum(sizes.get(id(each), 1) for each in inner)
+        if sizes[id(here)] > most:
+            raise EncodeError(
+                f"{what} is more than {most:,} values, where what it shares is written out",
+                remedy="Keep less there: a container that occurs twice is written twice",
+            )
+        rest.pop()
+
+
+def _inner(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _check_scalars(tree: Any, escaped: bool) -> None:
+    rest = [tree]
+    while rest:
+        value = rest.pop()
+        kind = type(value)
+        if kind is list:
+            rest.extend(value)
+        elif kind is dict:
+            rest.extend(value)
+            rest.extend(value.values())
+        elif kind is str and not (escaped or value.isascii()):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise FormatError("a text has a lone surrogate, which is not a character") from None
+
+
+def _foreign(tree: Any, allowed: frozenset[type]) -> FormatError:
+    """Return the error for the first value, in document order, that a tree cannot contain."""
+    rest: list[tuple[str, Any]] = [("", tree)]
+    while rest:
+        place, value = rest.pop()
+        kind = type(value)
+        if kind not in allowed:
+            return FormatError(f"a {kind.__name__} is not a type that wire formats have", place=place)
+        if kind is dict:
+            for key in value:
+                if type(key) is not str:
+                    return FormatError(f"a key is a {type(key).__name__}, not text", place=place)
+            rest.extend((f"{place}.{key}" if place else key, value[key]) for key in reversed(value))
+        elif kind is list:
+            rest.extend((f"{place}[{index}]", value[index]) for index in reversed(range(len(value))))
+    return FormatError("the tree changed while it was written")
+
+
+# ---- decodes the JSON records of an archive (configs, manifest, references), and finds keys that occur twice in JSON text
+
+
+_READ_DEPTH = MAX_DEPTH + 1  # a tag of the JSON format is one more container
+_T = TypeVar("_T")
+
+
+def decode_json_record(decoder: msgspec.json.Decoder[_T], data: bytes, what: str, place: str) -> _T:
+    """Return the value of a JSON record. Unknown fields are ignored.
+
+    Args:
+        what: a name for the record, for the message.
+
+    Raises:
+        ArchiveError: the bytes are not JSON of the decoder's type, or an object has a key twice.
+    """
+    try:
+        value = decoder.decode(data)
+        # A value that encodes to the same bytes lost nothing.
+        if msgspec.json.encode(value) != data and lost_a_key(msgspec.json.decode(data), data):
+            raise msgspec.DecodeError("a key occurs twice in one object")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ArchiveError(f"{what} damaged: {error}", place=place) from None
+    return value
+
+
+def lost_a_key(tree: Any, data: bytes) -> bool:
+    """Whether a reader that keeps the last of two equal keys loses texts of a JSON text.
+
+    A tree that encodes to the same bytes lost nothing. For other texts (with spaces, as torch writes them), texts are
+    counted.
+    """
+    if msgspec.json.encode(tree) == data:
+        return False
+    return 2 * measure_tree(tree, max_depth=_READ_DEPTH).texts != _quotes(data)
+
+
+def _quotes(data: bytes) -> int:
+    """Count the quotes that open or close a text: all except escaped ones."""
+    if b"\\" not in data:
+        return data.count(b'"')
+    without_pairs = data.replace(rb"\\", b"")
+    return without_pairs.count(b'"') - without_pairs.count(rb"\"")
+
+
+def same_tree(left: Any, right: Any) -> bool:
+    """Return whether two values are identical: exact types, dict order, and the bits of floats, except that all nans are equal.
+
+    Lists, tuples and dicts are compared by their elements, however deep they are.
+    """
+    rest = [(left, right)]
+    while rest:
+        one, other = rest.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, dict):
+            one, other = list(one.items()), list(other.items())
+        elif isinstance(one, float):  # The text differs for -0.0 and 0.0, and is the same for every nan.
+            one, other = repr(one), repr(other)
+        if isinstance(one, (list, tuple)):
+            if len(one) != len(other):
+                return False
+            rest.extend(zip(one, other, strict=True))
+        elif one != other:
+            return False
+    return True
+
 
 _FLAT_DEPTH = 32
 """The nesting depth of containers is below this in a program that `_is_flat` accepts."""

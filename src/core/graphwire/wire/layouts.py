@@ -25,6 +25,7 @@ from graphwire.process import TYPE_ANALYSIS
 from graphwire.schema import PayloadConfig, PayloadMeta, Program, TensorMeta
 from graphwire.wire.archive.archive_record import SwappedRecord, payload_record
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record
+from graphwire.wire.document import decode_json_record
 from graphwire.wire.payloads import (
     CONSTANTS,
     SAMPLE_INPUTS,
@@ -36,7 +37,6 @@ from graphwire.wire.payloads import (
     extent,
     number_width,
 )
-from graphwire.wire.plain_trees import decode_json_record
 from graphwire.wire.weights.reference_table import REFERENCES
 
 MODELS = "models/"
@@ -314,7 +314,7 @@ class Layout:
             payloads.requires |= samples.requires
             payloads.records = {**payloads.records, **samples.records}
         elif self.spec.sample_inputs:
-            from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
+            from graphwire.wire.torch_files.torch_save_reader import read_sample_inputs
 
             member = self.spec.member("sample_inputs", name)
             stem = self._stem(name, "tensor_")

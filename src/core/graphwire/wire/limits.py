@@ -285,7 +285,7 @@ class Limits(Bounds, frozen=True):
     name_bytes: int = 4096
     """Bytes of one record's name."""
     tree_depth: int = 400
-    """Nesting depth of the containers in one document. A value above 400 has no effect (`plain_trees.MAX_DEPTH`)."""
+    """Nesting depth of the containers in one document. A value above 400 has no effect (`document.MAX_DEPTH`)."""
     tree_nodes: int = 1 << 26
     """Values (containers and scalars, without keys) in one document."""
     containers: int = 1 << 23

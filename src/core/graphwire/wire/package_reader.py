@@ -25,15 +25,13 @@ from graphwire.errors import GraphwireError, MissingRecordError, Problem, Unknow
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.registry import Registry, Tree, WireFormat, remedy_for_requirements
 from graphwire.schema import PluginRequirement, Program, WeightReferences
-from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
+from graphwire.wire.archive.archive_record import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record
-from graphwire.wire.archive.source import Readable
-from graphwire.wire.document import read_document, read_program
+from graphwire.wire.archive.source import Closing, Readable
+from graphwire.wire.document import decode_json_record, read_document, read_program
 from graphwire.wire.layouts import PROVIDERS, Layout, descriptions, executable_members, open_layout
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.memory import Closing
 from graphwire.wire.payloads import Payloads
-from graphwire.wire.plain_trees import decode_json_record
 from graphwire.wire.weights.reference_table import REFERENCES, read_references
 
 NO_MANIFEST = Problem(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError
-from graphwire.schema import PayloadConfig, PayloadMeta, PluginRequirement, WeightReferences
+from graphwire.schema import PayloadConfig, PayloadMeta, WeightReferences
 from graphwire.wire.archive.atomic_file import atomic_write, write_all
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.source import file_name, is_mapped, type_text
@@ -24,7 +24,7 @@ from graphwire.wire.layouts import (
     layout_named,
     schema_version_text,
 )
-from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Document, Payloads, Record
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.torch_files.torch_save_writer import (
     PackedFile,
@@ -33,17 +33,6 @@ from graphwire.wire.torch_files.torch_save_writer import (
     record_chunks,
 )
 from graphwire.wire.weights.reference_table import REFERENCES, write_references
-
-
-class Document(NamedTuple):
-    """An encoded program with its payloads, ready to be written to a package."""
-
-    data: bytes
-    suffix: str
-    """The suffix of its member, which identifies the wire format."""
-    payloads: Payloads
-    provider: PluginRequirement | None = None
-    """The distribution that provides the wire format; None for graphwire itself."""
 
 
 def write_package(

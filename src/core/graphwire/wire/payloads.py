@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from graphwire.schema import (
     EncodedValue,
     ExampleInputs,
     PayloadMeta,
+    PluginRequirement,
     Program,
     SymInt,
     TensorMeta,
@@ -442,3 +443,14 @@ def extensions_of(meta: PayloadMeta) -> Iterator[str]:
         yield "placement"
     if meta.tensor_meta is not None and meta.tensor_meta.dtype_name is not None:
         yield "dtypes"
+
+
+class Document(NamedTuple):
+    """An encoded program with its payloads, ready to be written to a package."""
+
+    data: bytes
+    suffix: str
+    """The suffix of its member, which identifies the wire format."""
+    payloads: Payloads
+    provider: PluginRequirement | None = None
+    """The distribution that provides the wire format; None for graphwire itself."""

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, RemoteError
 from graphwire.process import Resource
+from graphwire.wire.archive.source import allocate
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts, ShortAnswerError
-from graphwire.wire.memory import allocate
 from graphwire.wire.remote import RemoteFile, is_http, protocols_of
 
 # ----------------------------------------------------------------------------------------- reads ranges of remote files

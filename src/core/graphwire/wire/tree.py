@@ -2,7 +2,7 @@
 
 import warnings
 
-from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree
+from graphwire.wire.document import MAX_DEPTH, measure_tree
 
 __all__ = ["MAX_DEPTH", "measure_tree"]
 

@@ -15,8 +15,7 @@ import msgspec
 from graphwire.analysis.canonical.graph_content import References, argument_content, steps_of
 from graphwire.analysis.canonical.node_order import Effect, Step
 from graphwire.analysis.canonical.symbol_names import content_bytes
-from graphwire.analysis.diff.facts import Facts, Labels, value_facts
-from graphwire.analysis.value_text import argument_text
+from graphwire.analysis.diff.facts import Facts, Labels, argument_text, value_facts
 from graphwire.schema import Argument, Graph, GraphArgument, Node, named_subgraphs_in, names_in
 
 # -------------------------------------------------- matching of the elements of two sequences by keys ("patience" diff)

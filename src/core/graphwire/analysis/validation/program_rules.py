@@ -42,8 +42,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation.argument_rules import Scope, check_argument
-from graphwire.analysis.validation.graph_rules import check_graph
+from graphwire.analysis.validation.graph_rules import Scope, check_argument, check_graph
 from graphwire.analysis.validation.value_rules import (
     Place,
     Walk,
@@ -55,6 +54,7 @@ from graphwire.analysis.validation.value_rules import (
     is_namespace,
     is_parameter_name,
     is_value_name,
+    missing_values,
     number_text,
     path_fault,
     path_of,
@@ -62,7 +62,6 @@ from graphwire.analysis.validation.value_rules import (
     report_variants,
     variants_of,
 )
-from graphwire.analysis.validation.weight_checks import missing_values
 from graphwire.errors import EncodeError, ExpressionError, GraphwireError, Problem, ValidationError
 from graphwire.schema import (
     FEATURES,
@@ -82,8 +81,8 @@ from graphwire.schema import (
     value_name,
 )
 from graphwire.schema.texts.constructor import CONSTANTS, parse_expression, symbols_of
-from graphwire.schema.texts.growth import check_expression, check_range_key
 from graphwire.schema.texts.guard import check_guard
+from graphwire.schema.texts.infix import check_expression, check_range_key
 from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 
 

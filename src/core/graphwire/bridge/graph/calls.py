@@ -17,7 +17,7 @@ from graphwire.bridge.graph.values import EncodeScope
 from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.registry import NodeCodec
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
-from graphwire.wire.plain_trees import check_plugin_tree
+from graphwire.wire.document import check_plugin_tree
 
 # ----------------------------------------------------------------------------------------------------- encode
 

@@ -29,8 +29,7 @@ from graphwire.bridge.graph.metadata import (
     note_unread,
 )
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
-from graphwire.bridge.graph.propagation import propagated_values
-from graphwire.bridge.graph.results import decode_results, encode_results
+from graphwire.bridge.graph.results import decode_results, encode_results, propagated_values
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.graph.values import (
     CONTAINER_VARIANTS,
@@ -49,7 +48,7 @@ from graphwire.bridge.graph.values import (
 )
 from graphwire.bridge.tensors.symbols import is_cheap_to_compute
 from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
-from graphwire.bridge.torch_compat.code_names import choose_targets, taken_attributes
+from graphwire.bridge.torch_compat.code_text import choose_targets, taken_attributes
 from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import (
     graph_module,

@@ -37,7 +37,7 @@ from graphwire.schema.texts.metadata import (
 )
 from graphwire.schema.texts.treespec import decode_value, encode_value
 from graphwire.schema.trees import MAX_DEPTH, Unfolding
-from graphwire.wire.plain_trees import check_expanded_size, check_plugin_tree
+from graphwire.wire.document import check_expanded_size, check_plugin_tree
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""

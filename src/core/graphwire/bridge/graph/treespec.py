@@ -58,7 +58,7 @@ from graphwire.schema.texts.treespec import (
     treespec_nodes,
     with_version,
 )
-from graphwire.wire.plain_trees import check_expanded_size, check_plugin_tree
+from graphwire.wire.document import check_expanded_size, check_plugin_tree
 
 _quoted = json.encoder.encode_basestring_ascii
 _AT_FAULT = "This is a fault of the plugin or library that provides it"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from graphwire.analysis.validation.weight_checks import tensor_difference
+from graphwire.analysis.validation.value_rules import tensor_difference
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors.symbols import decode_number, encode_int
 from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta, visible_facts
@@ -23,7 +23,7 @@ from graphwire.bridge.torch_compat.private import as_parameter, buffer_mark, is_
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
 from graphwire.registry import ConstantCodec, Registry, Tree, remedy_for_name, unavailable_error
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
-from graphwire.wire.plain_trees import check_plugin_tree
+from graphwire.wire.document import check_plugin_tree
 
 # --------------------------- calls constant codecs: finds the codec that owns a value, and checks what the codec writes
 

@@ -22,7 +22,7 @@ from graphwire.bridge.torch_compat.private import shape_function
 from graphwire.bridge.torch_compat.symbolic import FloorDiv, Where, int_oo
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
 from graphwire.schema.texts.constructor import Expression, parse_expression
-from graphwire.schema.texts.growth import growth_of
+from graphwire.schema.texts.infix import growth_of
 from graphwire.schema.texts.operations import OPERATIONS
 
 Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
@@ -102,7 +102,7 @@ def decode_expression(expression: Expression | str, symbols: MutableMapping[str,
             one of its name.
 
     Raises:
-        ExpressionError: the text violates the grammar, the value could exceed the bounds of `schema.texts.growth`, a symbol
+        ExpressionError: the text violates the grammar, the value could exceed the bounds of `schema.texts.infix`, a symbol
             contradicts the known one of its name, or the operands do not match the operation.
         DecodeError: the installed torch does not have the operation.
     """

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import torch
 
-from graphwire.analysis.validation.weight_checks import (
+from graphwire.analysis.validation.value_rules import (
     mismatch_problems,
     missing_values,
     payload_differences,

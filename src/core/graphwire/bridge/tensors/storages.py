@@ -15,7 +15,7 @@ from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import is_transformed
 from graphwire.errors import DecodeError, MissingRecordError
 from graphwire.process import Resource
-from graphwire.wire.memory import ALIGNMENT, memory_at
+from graphwire.wire.archive.source import ALIGNMENT, memory_at
 from graphwire.wire.payloads import WEIGHTS, RangedRecord, Record, RecordCheck
 
 # ------------------------------------------------------------------- copies records to devices through two host buffers

@@ -19,8 +19,7 @@ from graphwire.bridge.torch_compat.private import (
 )
 from graphwire.errors import DecodeError, ExpressionError, shown
 from graphwire.schema.texts.constructor import Expression, parse_expression, symbols_of
-from graphwire.schema.texts.growth import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of
-from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.infix import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of, parse_infix
 from graphwire.schema.texts.operations import evaluate
 
 if TYPE_CHECKING:

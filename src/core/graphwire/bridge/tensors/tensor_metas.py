@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from graphwire import schema
-from graphwire.analysis.validation.weight_checks import TensorFacts
+from graphwire.analysis.validation.value_rules import TensorFacts
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.tensors.symbols import decode_number, encode_size, is_cheap_to_compute, symbolic_integer
 from graphwire.bridge.torch_compat.private import (

@@ -8,21 +8,18 @@ more time waiting for the interpreter than hashing. The manifest does not depend
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive.manifest import DigestGroup, Manifest
-from graphwire.wire.memory import Closing
+from graphwire.wire.archive.archive_record import DigestGroup, Manifest
+from graphwire.wire.archive.source import Closing
 from graphwire.wire.payloads import Record
-
-if TYPE_CHECKING:
-    import hashlib
 
 THREAD_HASH_BYTES = 1 << 20
 """In bytes. Threads hash payloads of at least this size, while they and the next ones are written."""
@@ -47,8 +44,6 @@ class _Thread(ThreadPoolExecutor):
         self._buffer.seek(0)
         self._buffer.writelines(views)
         with self._buffer.getbuffer() as room:
-            import hashlib
-
             return hashlib.sha256(room[: self._buffer.tell()])
 
 
@@ -56,8 +51,6 @@ class _ThreadedDigest:
     """The digest of one record, computed by a thread, or by the writer if the thread has not started it in time."""
 
     def __init__(self, name: str, thread: _Thread) -> None:
-        import hashlib
-
         self.name = name
         self.digest = hashlib.sha256()
         self._thread = thread
@@ -99,8 +92,6 @@ class _ThreadedDigest:
         for step in self._steps:
             step.result()
         if self._lost:
-            import hashlib
-
             self.digest = hashlib.sha256()
             for chunk in self._chunks:
                 self.digest.update(chunk)
@@ -111,8 +102,6 @@ class _Group:
     """Small records that share a digest, hashed by a thread in advance or one by one as they are written."""
 
     def __init__(self) -> None:
-        import hashlib
-
         self.sizes: dict[str, int] = {}
         self.digest = hashlib.sha256()
         self._views: Sequence[memoryview] = ()
@@ -206,8 +195,6 @@ class Digests(Closing):
                 )
             group.update(data)
         elif data.nbytes < _MIN_THREAD_BYTES or _processors() == 1:
-            import hashlib
-
             self._digests[name] = hashlib.sha256(data)
         else:
             record = self._hash_in_thread(name)
@@ -226,8 +213,6 @@ class Digests(Closing):
         if self._now is not None:
             return
         if nbytes < THREAD_HASH_BYTES:
-            import hashlib
-
             self._now = self._digests[name] = hashlib.sha256()
             return
         self.busy = True
@@ -296,3 +281,80 @@ def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+CHUNK_BYTES = 16 << 20
+
+
+class ChunkDigest:
+    """The digest of bytes that come in parts.
+
+    Args:
+        nbytes: how many there are.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self._is_one = nbytes <= CHUNK_BYTES
+        self._whole = hashlib.sha256()
+        self._chunk = hashlib.sha256()
+        self._left = CHUNK_BYTES
+
+    def update(self, part: memoryview) -> None:
+        """Add the next bytes."""
+        if self._is_one:
+            self._whole.update(part)
+            return
+        while part.nbytes:
+            some, part = part[: self._left], part[self._left :]
+            self._chunk.update(some)
+            self._left -= some.nbytes
+            if not self._left:
+                self._end_chunk()
+
+    def _end_chunk(self) -> None:
+        self._whole.update(self._chunk.digest())
+        self._chunk, self._left = hashlib.sha256(), CHUNK_BYTES
+
+    def hexdigest(self) -> str:
+        """Return the digest in hexadecimal, after all bytes were added."""
+        if not self._is_one and self._left < CHUNK_BYTES:
+            self._end_chunk()
+        return self._whole.hexdigest()
+
+
+def chunk_digest(view: memoryview) -> str:
+    """Return the digest of bytes, in hexadecimal."""
+    digest = ChunkDigest(view.nbytes)
+    digest.update(view)
+    return digest.hexdigest()
+
+
+def digests_of(views: Mapping[str, Callable[[], memoryview]]) -> dict[str, str]:
+    """Return the digests of several records by name. Several threads compute those of large records.
+
+    Args:
+        views: for each name a function that returns the bytes. It is called once, and its result is dropped after use.
+    """
+    digests: dict[str, str] = {}
+    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), "graphwire-sha256") as threads:
+        for name, view in views.items():
+            digests[name] = _digest_by(threads, view())
+    return digests
+
+
+def _digest_by(threads: ThreadPoolExecutor, view: memoryview) -> str:
+    if view.nbytes <= CHUNK_BYTES:
+        return hashlib.sha256(view).hexdigest()
+    whole = hashlib.sha256()
+    for digest in _in_order(threads, _chunks(view)):
+        whole.update(digest)
+    return whole.hexdigest()
+
+
+def _in_order(threads: ThreadPoolExecutor, chunks: Iterable[memoryview]) -> Iterator[bytes]:
+    return threads.map(lambda chunk: hashlib.sha256(chunk).digest(), chunks)
+
+
+def _chunks(view: memoryview) -> Iterator[memoryview]:
+    for start in range(0, view.nbytes, CHUNK_BYTES):
+        yield view[start : start + CHUNK_BYTES]

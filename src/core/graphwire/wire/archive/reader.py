@@ -30,14 +30,15 @@ from graphwire.wire.archive.directory import (
 from graphwire.wire.archive.source import (
     CLOSED,
     BufferSource,
+    Closing,
     FileSource,
     PartSource,
     Readable,
     Source,
+    allocate,
     open_source,
 )
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.memory import Closing, allocate
 
 if TYPE_CHECKING:
     import hashlib

@@ -1,4 +1,7 @@
-"""The sources of bytes that an archive is read from: a file, a part of another source, or a buffer."""
+"""The sources of bytes that an archive is read from (a file, a part of another source, or a buffer), and memory for them.
+
+Memory for tensors is aligned as torch's allocator aligns it, because DLPack users rely on that.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,88 @@ import mmap
 import os
 import stat
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, BinaryIO, Protocol, TypeAlias, cast
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol, Self, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError, note_caller
 from graphwire.process import file_of
 from graphwire.wire.limits import Limits
-from graphwire.wire.memory import allocate, copy_bytes
 from graphwire.wire.remote import RemoteFile, UniversalPath, shown_url, url_of
+
+ALIGNMENT = 64
+"""In bytes. torch's CPU memory and each stored record of an archive begin at a multiple of it."""
+_PAGES = 1 << 20
+"""In bytes. From this size on memory comes from the system as zero pages; a `bytearray` would write each zero first."""
+
+
+def allocate(nbytes: int) -> memoryview:
+    """Return writable, zeroed memory that begins at a multiple of `ALIGNMENT`.
+
+    Raises:
+        MemoryError: not enough memory is available.
+    """
+    if nbytes >= _PAGES and hasattr(mmap, "MAP_PRIVATE"):
+        try:
+            return memoryview(mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        except OSError as error:
+            if error.errno == errno.ENOMEM:
+                raise MemoryError(f"not enough memory for {nbytes:,} bytes") from error
+            raise
+    memory = memoryview(bytearray(nbytes + ALIGNMENT - 1))
+    start = -address(memory) % ALIGNMENT
+    return memory[start : start + nbytes]
+
+
+def copy_bytes(content: bytes | bytearray | memoryview) -> memoryview:
+    """Return a copy of bytes in new aligned memory.
+
+    Raises:
+        MemoryError: not enough memory is available.
+    """
+    memory = allocate(len(content))
+    memory[:] = content
+    return memory
+
+
+def address(memory: memoryview) -> int:
+    """Return the address of writable memory of at least one byte."""
+    import ctypes
+
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def memory_at(start: int, nbytes: int, owner: object) -> memoryview:
+    """Return memory by its address. The view keeps the memory's owner alive."""
+    import ctypes
+
+    array = (ctypes.c_char * nbytes).from_address(start)
+    array.owner = owner  # type: ignore[attr-defined]
+    return memoryview(array).cast("B")
+
+
+# ------------------------------------------------------------- the base class of objects that a `with` statement closes
+
+
+class Closing(ABC):
+    """An object with a `close` method, which the end of a `with` statement calls."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the object holds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
 
 Readable: TypeAlias = (
     "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview | UniversalPath | RemoteFile"

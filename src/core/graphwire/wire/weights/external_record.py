@@ -5,21 +5,21 @@ from __future__ import annotations
 from graphwire.errors import ChecksumError, GraphwireError
 from graphwire.registry import Chunk
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
-from graphwire.wire.archive.source import FileSource
-from graphwire.wire.memory import allocate
+from graphwire.wire.archive.digests import CHUNK_BYTES, ChunkDigest, chunk_digest
+from graphwire.wire.archive.source import FileSource, allocate
 from graphwire.wire.remote_files import RemoteSource
-from graphwire.wire.weights.boxes import (
+from graphwire.wire.weights.opened_stores import OpenedStores, is_read_by_store
+from graphwire.wire.weights.reference_table import (
     Axis,
     Part,
     copy_box,
+    counts_of,
     is_contiguous,
     is_dense,
     parts_in_range,
     row_major,
+    strides_of,
 )
-from graphwire.wire.weights.chunk_digests import CHUNK_BYTES, ChunkDigest, chunk_digest
-from graphwire.wire.weights.opened_stores import OpenedStores, is_read_by_store
-from graphwire.wire.weights.reference_table import counts_of, strides_of
 
 _MAPPED_AGAIN_BYTES = 1 << 20
 """In bytes. Records of this size that share stored bytes with another record get a mapping of their own; smaller ones are copied.

@@ -14,8 +14,7 @@ from graphwire.errors import ArchiveError, Problem
 from graphwire.registry import StoredTensor
 from graphwire.schema import ITEM_SIZES, PayloadMeta, RecordReference, Region
 from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
-from graphwire.wire.weights.boxes import is_contiguous, is_dense, row_major
-from graphwire.wire.weights.reference_table import regions_problems
+from graphwire.wire.weights.reference_table import is_contiguous, is_dense, regions_problems, row_major
 
 
 class Piece(NamedTuple):

@@ -36,14 +36,12 @@ from graphwire.registry import (
 )
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire.archive.archive_record import RecordCache
-from graphwire.wire.archive.source import FileSource
+from graphwire.wire.archive.source import Closing, FileSource
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, DEFAULT_LIMITS, Attempts, Limits
-from graphwire.wire.memory import Closing
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.remote_files import RemoteSource
-from graphwire.wire.weights.boxes import is_dense, tiles
 from graphwire.wire.weights.folder import Folder, RemoteFolder
-from graphwire.wire.weights.reference_table import RANK_REMEDY, used_files
+from graphwire.wire.weights.reference_table import RANK_REMEDY, is_dense, tiles, used_files
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
 _CHANGED = "Restore the files, or pass weights= to use others on purpose"

@@ -9,13 +9,12 @@ from typing import NamedTuple
 from graphwire.errors import EncodeError
 from graphwire.registry import NewTensor, WeightStore
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
-from graphwire.wire.archive.source import BufferSource
-from graphwire.wire.memory import allocate
+from graphwire.wire.archive.digests import digests_of
+from graphwire.wire.archive.source import BufferSource, allocate
 from graphwire.wire.payloads import Record
-from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, row_major
-from graphwire.wire.weights.chunk_digests import digests_of
 from graphwire.wire.weights.matching import Weight, WeightRecord
 from graphwire.wire.weights.opened_stores import StorePlace
+from graphwire.wire.weights.reference_table import Axis, copy_box, is_contiguous, row_major
 
 
 class Written(NamedTuple):
