@@ -48,6 +48,7 @@ WRITTEN: dict[str, Callable[[], Graph]] = {
     "an operator of Python": lambda: graph_of(target=operator.floordiv),
     "an element": lambda: graph_of(target=operator.getitem),
     "a function of torch": lambda: graph_of(target=torch.sym_max),
+    "a traced function": lambda: torch.fx.symbolic_trace(lambda x, y: torch.add(x, y)).graph,
 }
 
 

@@ -158,6 +158,8 @@ class DescribedTensor(NamedTuple):
     offset: Any
     known: bool
     """Whether all sizes, strides and the offset are plain numbers."""
+    empty: Callable[[], torch.Tensor] | None
+    """Makes a meta tensor of this description, if it is strided, begins its storage, and all is known."""
 
 
 class StridedTensor(NamedTuple):

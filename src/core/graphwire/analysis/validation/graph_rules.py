@@ -62,7 +62,7 @@ from graphwire.schema.texts.treespec import parse_treespec
 class Scope:
     """The values of one graph that are defined so far, by kind, and the references that are resolved at its end."""
 
-    __slots__ = ("closed", "containers", "defined", "good", "propagating", "seen", "unresolved", "values")
+    __slots__ = ("closed", "containers", "defined", "good", "propagating", "unresolved", "values")
 
     def __init__(self, graph: Graph | None) -> None:
         self.closed = graph is not None
@@ -72,8 +72,6 @@ class Scope:
         """The names of nodes so far that have several results, and of elements that are containers themselves."""
         self.propagating = False
         """Whether the current node may leave the metadata of its results to be computed by the reader (extension `propagate`)."""
-        self.seen: set[int] = set()
-        """Ids of valid arguments that define a value here. An encoder reuses the same record where the value is used."""
         self.unresolved: list[tuple[Place | None, str]] = []
         self.values: dict[str, Mapping[str, Any]] = {}
         if graph is not None:
@@ -329,10 +327,7 @@ def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
 
 
 def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
-    """Return True if a node's argument is certainly valid, and False if `check_argument` must decide."""
-    tensor = argument.as_tensor
-    if tensor is not None:
-        return defined.get(tensor.name) == "tensor" and walk.is_tensor_alone(argument)
+    """Return True if a node's argument, other than one tensor, is certainly valid, and False if `check_argument` must decide."""
     variants = astuple(argument)
     if variants.count(None) != _UNSET:
         return False
@@ -371,17 +366,12 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
 
 def _made_by(walk: Walk, scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None:
     """Return the kinds of the values that a node makes, by name, or None if something may be wrong with them."""
-    defined, made, good_tensors = scope.defined, dict[str, str](), scope.good["tensor"]
+    defined, made, alone = scope.defined, dict[str, str](), walk.alone
     for output in outputs:
-        tensor = output.as_tensor
+        tensor = alone.as_tensor = output.as_tensor
         if tensor is not None:
             name = tensor.name
-            if (
-                name in defined
-                or name in made
-                or name not in good_tensors
-                or not walk.is_tensor_alone(output)
-            ):
+            if name in defined or name in made or name not in scope.good["tensor"] or output != alone:
                 return None
             made[name] = "tensor"
             continue
@@ -415,19 +405,22 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
         walk.good_targets.add(target)
     if node.propagate:
         return False
-    inputs, defined = node.inputs, scope.defined
+    inputs, defined, alone = node.inputs, scope.defined, walk.alone
     given = tuple([named.name for named in inputs])
     if given not in walk.good_inputs and not _are_good_names(walk, given):
         return False
-    seen = scope.seen
     for named in inputs:
         argument = named.arg
-        if id(argument) not in seen and not _is_good_input(walk, defined, argument):
+        tensor = alone.as_tensor = argument.as_tensor
+        if tensor is None:
+            if not _is_good_input(walk, defined, argument):
+                return False
+        elif argument != alone or defined.get(tensor.name) != "tensor":
             return False
     metadata = node.metadata
-    if metadata and (
-        not _LOOKED_AT.isdisjoint(metadata) or has_unusual_line_ends(metadata.get("stack_trace", ""))
-    ):
+    if metadata and not _LOOKED_AT.isdisjoint(metadata):
+        return False
+    if "stack_trace" in metadata and has_unusual_line_ends(metadata["stack_trace"]):
         return False
     made = _made_by(walk, scope, node.outputs)
     if made is None:
@@ -438,7 +431,6 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
             return False
         scope.containers.add(name)
     defined.update(made)
-    seen.update(map(id, node.outputs))
     return True
 
 
@@ -490,20 +482,19 @@ def _check_inputs(
         message = f"there are {len(graph.inputs)} inputs and {len(given)} input names"
         walk.report((place, ".input_names"), "count", message)
     stated: Sequence[str | None] = literals if given is None else given
-    defined, good = scope.defined, scope.good["tensor"]
+    defined, good, alone = scope.defined, scope.good["tensor"], walk.alone
     for index, argument in enumerate(graph.inputs):
         here = (place, ".inputs", index)
         name = stated[index] if index < len(stated) else None
-        tensor = argument.as_tensor
+        tensor = alone.as_tensor = argument.as_tensor
         if (
             name is None
             and tensor is not None
             and tensor.name in good
             and tensor.name not in defined
-            and walk.is_tensor_alone(argument)
+            and argument == alone
         ):
             defined[tensor.name] = "tensor"
-            scope.seen.add(id(argument))
             continue
         variant = variant_of(argument)
         if variant and VARIANTS[variant].is_container:

@@ -192,17 +192,20 @@ def decode_inputs(scope: Scope, called: Operator, record: Node) -> tuple[tuple[A
 
 
 def _decode(scope: Scope, inputs: list[NamedArgument]) -> list[Any]:
-    values, known = [], scope.values
-    for index, named in enumerate(inputs):
+    values: list[Any] = []
+    known = scope.values
+    for named in inputs:
         tensor = named.arg.as_tensor
         value = None if tensor is None else known.get(tensor.name)
         if value is None:  # another argument, or a value that is made at its first use
             try:
                 value = decode_argument(scope, named.arg)
             except Exception as error:
-                locate(error, f"inputs[{index}]")
+                locate(error, f"inputs[{len(values)}]")
                 raise
-        values.append(tuple(value) if named.tuples and isinstance(value, list) else value)
+            if named.tuples and isinstance(value, list):
+                value = tuple(value)
+        values.append(value)
     return values
 
 

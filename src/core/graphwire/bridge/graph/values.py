@@ -253,26 +253,27 @@ class DecodeScope:
         Raises:
             DecodeError: the name is already in use.
         """
-        if name in self.values:
+        values = self.values
+        if name in values:
             raise DecodeError(f"two values are named {name!r}")
-        self.values[name] = node
+        values[name] = node
         self.complete(node, name, value, metadata)
 
     def complete(self, node: torch.fx.Node, name: str | None, value: Any, metadata: dict[str, Any]) -> None:
         """Set the name of an FX node (None keeps its name), its value and its metadata."""
         if name is not None and node.name != name:  # FX looks up hooks and tables at each assignment
             node.name = name
-        node.meta.update(metadata)
-        context = self.context
+        meta, context = node.meta, self.context
+        meta.update(metadata)
         if not context.describes:
             return
-        node.meta["val"] = value
+        meta["val"] = value
         if context.pending and value is not None:
             from graphwire.bridge.torch_compat.symbolic import unbacked_bindings
 
             bindings = unbacked_bindings(value, context.shape_env, context.pending)
             if bindings and node.op != "placeholder":  # the caller passes an input, so it binds no symbol
-                node.meta["unbacked_bindings"] = bindings
+                meta["unbacked_bindings"] = bindings
 
     def noted(self, key: str) -> schema.ValueMetadata | None:
         """What the document notes of a node, by its key in `value_metadata`."""

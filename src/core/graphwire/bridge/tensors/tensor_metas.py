@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -272,9 +273,9 @@ def decode_tensor_meta(
     found = context.described.get(id(record))
     if found is None:
         found = context.described[id(record)] = _described(context, record)
-    _, dtype, layout, device, sizes, strides, offset, known = found
-    if known and offset == 0 and layout is torch.strided:
-        meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
+    _, dtype, layout, device, sizes, strides, offset, known, empty = found
+    if empty is not None:
+        meta = empty()
     elif layout is not torch.strided:
         meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, layout)
     elif known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
@@ -293,7 +294,12 @@ def _described(context: DecodeContext, record: schema.TensorMeta) -> DescribedTe
     strides = _decode_extents(context, record.strides) if layout is torch.strided else []
     offset = decode_number(context, record.storage_offset)
     known = not context.values or all(type(number) is int for number in (*sizes, *strides, offset))
-    return DescribedTensor(record, dtype, layout, device, sizes, strides, offset, known)
+    empty = None
+    if known and offset == 0 and layout is torch.strided:
+        empty = functools.partial(
+            torch.empty_strided, tuple(sizes), tuple(strides), dtype=dtype, device=_META
+        )
+    return DescribedTensor(record, dtype, layout, device, sizes, strides, offset, known, empty)
 
 
 def target_device(device: str | int | torch.device | None) -> torch.device | None:

@@ -40,11 +40,7 @@ class _OtherText(Exception):  # noqa: N818 # control flow
 def python_code(graph: Graph) -> PythonCode | None:
     """Return what `graph.python_code("self")` returns; None if torch must write it."""
     codegen = graph._codegen
-    if (
-        type(codegen) not in (CodeGen, _PyTreeCodeGen)
-        or codegen._body_transformer is not None
-        or getattr(graph, "_co_fields", None)
-    ):
+    if type(codegen) not in (CodeGen, _PyTreeCodeGen) or codegen._body_transformer is not None:
         return None
     if getattr(fx_config, "enrich_profiler_metadata", False) or any(each in os.environ for each in _SETTINGS):
         return None
@@ -337,7 +333,8 @@ def hiding_parameter(
         names.update(() if info is None else info.orig_args, parameters if each is module else ())
         known = getattr(type(each).forward, "__globals__", {})
         if names := {name for name in names if name in fx_graph._illegal_names or name in known}:
-            used = _names_used(each.code if is_new else each.graph.python_code("self").src, names)
+            code = each.code if is_new else (python_code(each.graph) or each.graph.python_code("self")).src
+            used = _names_used(code, names)
             names &= used | _UNLIFTED if parameters and each is module else used
         if names:
             return min(names)
@@ -396,17 +393,20 @@ def path_fault(held: Iterable[tuple[str, str]]) -> str | None:
         held: the kind and path of each.
     """
     kinds: dict[str, str] = {}
+    taken, taken_below = taken_attributes(), _taken_below()
     for kind, path in held:
         if kinds.setdefault(path, kind) != kind:
             return f"{path!r:.80} is the path of a {kinds[path]} and of a {kind}"
         first, *below = path.split(".")
-        if first in taken_attributes() or not _taken_below().isdisjoint(below):
+        if first in taken or not taken_below.isdisjoint(below):
             return f"{path!r:.80} cannot be the path of a {kind}: the module of a program has another attribute of that name"
+    free: set[str] = set()
     for path, kind in kinds.items():
         above = path
-        while above := above.rpartition(".")[0]:
+        while (above := above.rpartition(".")[0]) and above not in free:
             if above in kinds:
                 return f"{path!r:.80} cannot be the path of a {kind}: a {kinds[above]} is at {above!r:.80}"
+            free.add(above)
     return None
 
 

@@ -83,7 +83,7 @@ class FakeTensors:
             FakeTensor, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
         )
         _hide_address(fake)
-        fake.__dict__.update(attributes)
+        fake.__dict__ = attributes.copy()
         return fake
 
 

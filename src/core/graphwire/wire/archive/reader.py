@@ -521,14 +521,21 @@ def _data_offset(source: Source, entry: Entry) -> int:
         LOCAL_HEADER.unpack_from(header)
     )
     start: int = entry.offset + size + name_bytes + extra_bytes
-    expected = LOCAL_MAGIC, entry.method, len(entry.raw_name), entry.raw_name
-    consistent = (magic, method, name_bytes, header[size:]) == expected
-    consistent = consistent and not (flags ^ entry.flags) & ~FLAG_UTF8
-    if not flags & FLAG_DESCRIPTOR:
-        consistent = consistent and crc == entry.crc
-        consistent = consistent and stored_bytes in (entry.stored_bytes, MAX32)
-        consistent = consistent and full_size in (entry.size, MAX32)
-    if not consistent:
+    if (
+        magic != LOCAL_MAGIC
+        or method != entry.method
+        or not header.endswith(entry.raw_name, size)
+        or name_bytes != len(entry.raw_name)
+        or (flags ^ entry.flags) & ~FLAG_UTF8
+        or (
+            not flags & FLAG_DESCRIPTOR
+            and (
+                crc != entry.crc
+                or stored_bytes not in (entry.stored_bytes, MAX32)
+                or full_size not in (entry.size, MAX32)
+            )
+        )
+    ):
         raise damaged_record(entry.name, "the record's header contradicts the archive's directory")
     if start + entry.stored_bytes > entry.end:
         raise damaged_record(entry.name, "the record overlaps another one")
