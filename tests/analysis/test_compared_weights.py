@@ -44,14 +44,14 @@ CASES: dict[str, tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], Any, An
         {"w": ONE},
         {"w": ONE + 1},
         {"differ": {"w": {}}},
-        {"differ": {"w": {"max_abs": 1.0, "cosine": pytest.approx(0.9974, abs=1e-4)}}},
+        {"differ": {"w": {"max_abs": 1.0, "cosine": pytest.approx(0.9974, abs=1e-4), "norm": pytest.approx(12**0.5 / 506**0.5)}}},
     ),
     "another shape": ({"w": ONE}, {"w": ONE.t()}, {"differ": {"w": {}}}, {"differ": {"w": {}}}),
     "another type": (
         {"w": ONE},
         {"w": ONE.bfloat16()},
         {"differ": {"w": {}}},
-        {"differ": {"w": {"max_abs": 0.0, "cosine": pytest.approx(1)}}},
+        {"differ": {"w": {"max_abs": 0.0, "cosine": pytest.approx(1), "norm": 0.0}}},
     ),
     "no elements": ({"w": torch.empty(0, 4)}, {"w": torch.empty(0, 4)}, {"same": {"shape": 1}}, {"same": {"shape": 1}}),
     "another order in memory": (

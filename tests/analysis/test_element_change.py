@@ -52,7 +52,10 @@ def expected(one: torch.Tensor, other: torch.Tensor) -> ElementChange:
     a, b = (each.to(dtype).flatten() for each in (one, other))
     reals = [torch.view_as_real(each).flatten() if one.is_complex() else each for each in (a, b)]
     cosine = (reals[0] @ reals[1] / reals[0].norm() / reals[1].norm()).item()
-    return ElementChange(pytest.approx((a - b).abs().max().item()), pytest.approx(cosine))
+    norm = ((a - b).norm() / a.norm()).item()
+    return ElementChange(
+        pytest.approx((a - b).abs().max().item()), pytest.approx(cosine), pytest.approx(norm)
+    )
 
 
 @pytest.mark.usefixtures("computed")
@@ -71,7 +74,7 @@ def test_every_value_of_eight_bits_is_that_of_torch(dtype: torch.dtype) -> None:
     every = torch.arange(256, dtype=torch.uint8).view(dtype)
     finite = every[every.double().isfinite()]
     found = change(finite, finite.double())
-    assert found == ElementChange(0.0, pytest.approx(1))
+    assert found == ElementChange(0.0, pytest.approx(1), 0.0)
     odd = every[~every.double().isfinite()]
     assert change(odd, odd.double()) == ElementChange(0.0, None)
 
@@ -99,7 +102,7 @@ def test_every_layout_is_measured(name: str) -> None:
 INF, NAN = math.inf, math.nan
 NUMBERS = [
     ([1.0, NAN, INF, -INF], [1.0, NAN, INF, -INF], None),
-    ([1.0, NAN, INF], [2.0, NAN, INF], ElementChange(1.0, 1.0)),
+    ([1.0, NAN, INF], [2.0, NAN, INF], ElementChange(1.0, 1.0, 1.0)),
     ([1.0, NAN], [1.0, 1.0], ElementChange()),
     ([1.0, INF], [1.0, -INF], ElementChange()),
     ([0.0], [-0.0], ElementChange(0.0, None)),

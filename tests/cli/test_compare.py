@@ -103,7 +103,7 @@ def test_every_form_states_what_was_compared(files, capsys, a, b) -> None:
     _, out = _run(capsys, "diff", "--json", files / a, files / b)
     (tree,) = json.loads(out)["programs"].values()
     assert tree.get("compared", {}) == msgspec.to_builtins(found.compared)
-    _run(capsys, "view", files / a, files / b, "--no-torch", "-o", files / "page.html")
+    _run(capsys, "view", files / a, files / b, "-o", files / "page.html")
     assert json.dumps(expected) in (files / "page.html").read_text("utf-8")
 
 
@@ -113,10 +113,18 @@ def test_weights_that_differ_are_measured(files, capsys) -> None:
     largest = (one - other).abs().max().item()
     cosine = torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), dim=0).item()
     assert code == 1
-    assert f"      largest difference: {largest:.6g}, cosine: {cosine:.6g}" in out
+    norm = ((one - other).norm() / one.norm()).item()
+    assert (
+        f"      largest difference: {largest:.6g}, cosine: {cosine:.6g}, norm of the difference: {norm:.6g}\n"
+        in out
+    )
     _, out = _run(capsys, "diff", "--weights", "--json", files / "base.pt2", files / "trained.pt2")
     found = json.loads(out)["programs"]["model"]["compared"]["weight"]["differ"]["linear.weight"]
-    assert found == {"max_abs": pytest.approx(largest), "cosine": pytest.approx(cosine)}
+    assert found == {
+        "max_abs": pytest.approx(largest),
+        "cosine": pytest.approx(cosine),
+        "norm": pytest.approx(norm),
+    }
     _, out = _run(capsys, "diff", "--weights", files / "base.pt2", files / "torch.pt2")
     assert out.endswith(": same graph; weights: 2 the same by elements\n")
 

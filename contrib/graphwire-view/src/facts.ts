@@ -51,6 +51,8 @@ export interface Overlay {
 export interface WeightChange {
   readonly maxAbs: number | null;
   readonly cosine: number | null;
+  /** The norm of the difference, as a share of that of the first weight. */
+  readonly norm: number | null;
   readonly equal: boolean | null;
 }
 
@@ -174,5 +176,5 @@ function overlayOf(bag: Bag): Overlay {
 }
 
 function weightChange(bag: Bag): WeightChange {
-  return { maxAbs: bag.number("max_abs"), cosine: bag.number("cosine"), equal: bag.truth("equal") };
+  return { maxAbs: bag.number("max_abs"), cosine: bag.number("cosine"), norm: bag.number("norm"), equal: bag.truth("equal") };
 }

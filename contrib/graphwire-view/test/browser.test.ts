@@ -221,11 +221,50 @@ shown("a difference shows both sides", "difference", async (page) => {
   await page.getByRole("button", { name: "Unfold all" }).click();
   await page.getByTitle("Show everything").click();
   for (const kind of ["added", "removed"]) await elements(page, `.box:not(.group).${kind}`, count(kind));
-  const first = await page.locator("#panel h3").first().innerText();
-  assert.equal(first, "Modules");
+  assert.deepEqual((await page.locator("#panel h3").allInnerTexts()).slice(0, 2), ["Classes", "Modules"]);
   await page.locator("#panel").getByRole("button", { name: "layer_norm_2" }).click();
   assert.ok((await panelText(page, "#details")).includes("eps 1e-05 0.001"));
 });
+
+shown("a difference tells classes, moved modules and weights, and keys go from one to the next", "moved", async (page) => {
+  const sentence = await page.locator("#sentence").innerText();
+  for (const part of ["the class of 1 module (Layer → Other)", "the place of 1 module (layers.5)", "the elements of 1 weight, by up to 25 %"]) assert.ok(sentence.includes(part), sentence);
+  const text = await panelText(page);
+  for (const part of ["layers.9 Layer Other", "layers.5 · Layer moved", "layers.7.up.weight 25 %"]) assert.ok(text.includes(part), text);
+  const visited: string[] = [];
+  for (let step = 0; step < 60; step++) {
+    await page.keyboard.press("n");
+    const name = await page.locator("#details h2").innerText();
+    if (visited.includes(name)) break;
+    visited.push(name);
+  }
+  for (const part of ["5 · Layer", "9 · Layer → Other"]) assert.ok(visited.includes(part), visited.join("; "));
+  await page.keyboard.press("p");
+  assert.equal(await page.locator("#details h2").innerText(), visited.at(-1));
+  await tab(page, "Numbers");
+  await page.getByLabel("Colour by").selectOption({ label: "Changed weights" });
+  await page.evaluate(() => { location.hash = "#node=layers.7.up"; });
+  await page.locator(".box .value", { hasText: "25 %" }).first().waitFor();
+});
+
+for (const dark of [false, true]) {
+  shown(`marks and hits are seen above the colours of operators, in the ${dark ? "dark" : "light"}`, "difference", async (page) => {
+    await page.getByRole("button", { name: "Unfold all" }).click();
+    await page.getByTitle("Show everything").click();
+    await page.getByRole("searchbox").fill("op:layer_norm");
+    const wrong = await page.evaluate(() => {
+      const wanted = document.createElement("span");
+      document.body.append(wanted);
+      return ["added", "removed", "changed", "found"].flatMap((mark) => {
+        wanted.style.color = `var(--${mark === "found" ? "found" : `${mark}-fill`})`;
+        const boxes = [...document.querySelectorAll(`.box.node.${mark}:not(.derived, .open${mark === "found" ? ", .added, .removed, .changed" : ", .found"}) > rect`)];
+        const fills = [...new Set(boxes.map((rect) => getComputedStyle(rect).fill))];
+        return fills.length === 1 && fills[0] === getComputedStyle(wanted).color ? [] : [`${mark}: ${fills.join()}`];
+      });
+    });
+    assert.deepEqual(wrong, []);
+  }, { dark });
+}
 
 shown("an overlay colours nodes and sums modules", "overlay", async (page) => {
   await tab(page, "Numbers");

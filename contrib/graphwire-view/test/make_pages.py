@@ -51,6 +51,8 @@ def main(folder: Path) -> None:
     (folder / "notebook.html").write_text(f"<!doctype html>{graphwire.view(before)._repr_html_()}")
     sides = shutil.copy(before, folder / "before.pt2"), shutil.copy(after, folder / "after.pt2")
     graphwire.view(*sides, weights=True, output=folder / "difference.html")
+    deep = programs / "deep.pt2", programs / "changed_deep.pt2"
+    graphwire.view(*deep, weights=True, output=folder / "moved.html")
     graphwire.view(
         before,
         overlay={"latency [ms]": LATENCIES},

@@ -184,14 +184,16 @@ class Deep(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layers = torch.nn.ModuleList(Layer() for _ in range(12))
+        self.order = list(range(12))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        for layer in self.layers:
-            x = layer(x)
+        for index in self.order:
+            x = self.layers[index](x)
         return tuple(x * index for index in range(30))
 
 
 def deep() -> ExportedProgram:
+    torch.manual_seed(0)
     return export(Deep(), (torch.ones(2, 8),))
 
 
@@ -222,6 +224,23 @@ def work() -> ExportedProgram:
     return export(Work().eval(), (torch.ones(5, 4, 6),))
 
 
+class Other(Layer):
+    """A layer of another class."""
+
+
+def changed_deep() -> ExportedProgram:
+    """Deep, with a layer that runs earlier, one of another class, and one with other weights."""
+    torch.manual_seed(0)
+    model = Deep()
+    changed = Other()
+    changed.load_state_dict(model.layers[9].state_dict())
+    model.layers[9] = changed
+    with torch.no_grad():
+        cast("Layer", model.layers[7]).up.weight.mul_(1.25)
+    model.order = [0, 1, 5, 2, 3, 4, *range(6, 12)]
+    return export(model, (torch.ones(2, 8),))
+
+
 PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     transformer,
     changed_transformer,
@@ -232,5 +251,6 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     chain,
     twice,
     deep,
+    changed_deep,
     work,
 )

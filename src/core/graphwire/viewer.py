@@ -265,6 +265,8 @@ class WeightChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """The largest absolute difference; None if elements were not read, or differ by no finite number."""
     cosine: float | None = None
     """The cosine of the angle between both; None in these cases, too, and if one is zero."""
+    norm: float | None = None
+    """The norm of the difference, as a share of that of the first; None in these cases, too."""
 
 
 class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):

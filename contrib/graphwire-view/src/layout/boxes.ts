@@ -1,7 +1,7 @@
 /** What boxes say, and how large they are. */
 
 import { argumentsText, isPassing } from "../model/categories.js";
-import type { Item } from "../model/items.js";
+import { classText, type Item } from "../model/items.js";
 import { bytesText, plural, type ValueFacts } from "../model/values.js";
 import { clipped, textWidth } from "./text.js";
 
@@ -57,7 +57,7 @@ export function titleOf(item: Item): string {
     const operator = `${operatorTitle(item)} ${argumentsText(item)}`.trim();
     return called === "" ? operator : called === operator.replace(/_$/, "") ? called : `${called} · ${operator}`;
   }
-  return item.type === "" || item.kind !== "module" ? item.title : `${item.title} · ${item.type}`;
+  return item.type === "" || item.kind !== "module" ? item.title : `${item.title} · ${classText(item)}`;
 }
 
 /** The operator of a node without the overload, and without underscores around it: `and` for `__and__.Tensor`. */
@@ -68,7 +68,7 @@ function operatorTitle({ title, type }: Item): string {
 
 function contentsOf(item: Item): string {
   if (item.kind === "run" && item.nodes === 0) return [...new Set(item.children.map(({ type }) => type))].slice(0, 2).join(", ");
-  return [plural(item.nodes, "node"), item.bytes > 0 ? bytesText(item.bytes) : "", item.tally].filter((each) => each !== "").join(" · ");
+  return [plural(item.nodes, "node"), item.bytes > 0 ? bytesText(item.bytes) : "", item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
 }
 
 const MOST_WEIGHTS = 3;
@@ -78,7 +78,7 @@ function weightLine(item: Item): string {
   const weights = item.operands.flatMap(({ argument, from }) => {
     let maker = from;
     while (isPassing(maker) && maker.operands[0] !== undefined) maker = maker.operands[0].from;
-    return maker.kind === "weight" ? [`${argument} ${shapeOf(maker.type)}`] : [];
+    return maker.kind === "weight" ? [`${argument} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : ""}`] : [];
   });
   const lines = weights.slice(0, MOST_WEIGHTS);
   return [...lines, ...(weights.length > MOST_WEIGHTS ? [`${weights.length - MOST_WEIGHTS} more`] : [])].join(" · ");

@@ -2,10 +2,12 @@
  * The difference of two programs as the items of one: those of the second program, and between them what only the first one has.
  */
 
-import { diffPrograms, type Change, type Diff, type Graph, type NodeChange, type OnMatch } from "graphwire-js";
+import { diffPrograms, increasingRun, type Change, type Diff, type Graph, type NodeChange, type OnMatch } from "graphwire-js";
 
 import { Builder, countNodes, type ProgramItems } from "./build.js";
-import { connect, nodeName, within, type Item, type Link, type Mark, type Scope } from "./items.js";
+import type { WeightChange } from "../facts.js";
+import { isPassing } from "./categories.js";
+import { connect, nodeName, reached, within, type Item, type Link, type Mark, type Scope } from "./items.js";
 import { arrange } from "./runs.js";
 import type { Side } from "./shown.js";
 
@@ -17,13 +19,15 @@ export interface Difference {
   /** The item of the first program that an item of the second one matches. */
   readonly earlier: ReadonlyMap<Item, Item>;
   readonly tallies: ReadonlyMap<Item, Tally>;
+  /** The weights that have other elements. */
+  readonly weights: readonly Item[];
 }
 
 /** How many nodes inside an item changed, by kind. */
 export type Tally = Readonly<Record<Mark, number>>;
 
 /** Returns the difference of two sides. The items of `b` become those of the difference. */
-export async function differenceOf(a: Side, b: Side): Promise<Difference> {
+export async function differenceOf(a: Side, b: Side, elements: ReadonlyMap<string, WeightChange>): Promise<Difference> {
   const pairs = new Map<Graph, { readonly other: Graph; readonly pairs: readonly (readonly [number, number])[] }>();
   const onMatch: OnMatch = (graphA, graphB, matched) => pairs.set(graphA, { other: graphB, pairs: matched });
   const payloads = a.opened.file.archive === null || b.opened.file.archive === null
@@ -42,11 +46,16 @@ export async function differenceOf(a: Side, b: Side): Promise<Difference> {
     item.mark = change.change;
     item.isDerived = change.derived === true;
   }
+  for (const [later, item] of merger.earlier) if ((later.kind === "module" || later.kind === "program") && later.type !== item.type) later.was = item.type;
+  for (const item of [...merger.earlier.keys()]) moveModules(item, merger.earlier);
   markEntries(b.items.root, diff.changes);
+  const weights = changedWeights(b.items.all, elements);
+  for (const weight of weights) for (const item of new Set(reached(weight, isPassing))) item.changedWeights += 1;
+  for (const weight of weights) weight.mark ??= "changed";
   countNodes(b.items.root);
   arrange(b.items.root, merger.all);
   const tallies = talliesOf(b.items.root);
-  return { items: { ...b.items, all: merger.all }, diff, changeOf, earlier: merger.earlier, tallies };
+  return { items: { ...b.items, all: merger.all }, diff, changeOf, earlier: merger.earlier, tallies, weights };
 }
 
 class Merger {
@@ -196,6 +205,26 @@ function markEntries(root: Item, changes: readonly Change[]): void {
   }
 }
 
+/** Returns the items of weights with other elements; tied weights are one item. */
+function changedWeights(all: readonly Item[], elements: ReadonlyMap<string, WeightChange>): Item[] {
+  return all.filter((item) => item.kind === "weight" && weightChange(item, elements)?.equal === false);
+}
+
+export function weightChange({ title }: Item, elements: ReadonlyMap<string, WeightChange>): WeightChange | undefined {
+  return title.split(" = ").map((name) => elements.get(name)).find((each) => each !== undefined);
+}
+
+/** Finds the modules in a group that run in another order than before: all but a longest part in the same order. */
+function moveModules(group: Item, earlier: ReadonlyMap<Item, Item>): void {
+  const places = new Map((earlier.get(group)?.children ?? []).map((child, index) => [child, index]));
+  const held = group.children.flatMap((child): (readonly [Item, number])[] => {
+    const place = child.kind === "module" ? places.get(earlier.get(child) as Item) : undefined;
+    return place === undefined ? [] : [[child, place]];
+  });
+  const kept = new Set(increasingRun(held.map(([, place]) => place)));
+  held.forEach(([child], index) => { child.isMoved = !kept.has(index); });
+}
+
 /** Counts the changes inside each item, and marks the groups that have any. */
 function talliesOf(root: Item): Map<Item, Tally> {
   const found = new Map<Item, Tally>();
@@ -208,9 +237,9 @@ function talliesOf(root: Item): Map<Item, Tally> {
     }
     const total = MARK_NAMES.reduce((sum, mark) => sum + tally[mark], 0);
     if (total > 0) found.set(item, tally);
-    if (total > 0 && item.isGroup) item.tally = tallyText(tally);
-    if (item.kind === "module" && item.mark === null && total > 0) item.mark = tally.added === item.nodes ? "added" : tally.removed === item.nodes ? "removed" : "changed";
-    if ((item.kind === "subgraph" || item.kind === "run") && item.mark === null && total > 0) item.mark = "changed";
+    if (item.isGroup) item.tally = [item.isMoved ? "moved" : "", total > 0 ? tallyText(tally) : ""].filter((each) => each !== "").join(" ");
+    if (item.kind === "module" && item.mark === null) item.mark = MARK_NAMES.find((mark) => total > 0 && tally[mark] === item.nodes) ?? (total > 0 || item.was !== "" ? "changed" : item.isMoved ? "moved" : null);
+    if ((item.kind === "subgraph" || item.kind === "run") && item.mark === null && (total > 0 || item.children.some(({ mark }) => mark !== null))) item.mark = "changed";
     return tally;
   };
   visit(root);

@@ -44,6 +44,12 @@ export class Item {
   isDerived = false;
   /** In a difference: how many nodes inside changed, such as `+3 ≠1`. */
   tally = "";
+  /** In a difference: the class that a module had. */
+  was = "";
+  /** In a difference: whether it is a module that runs before or after others than before. */
+  isMoved = false;
+  /** In a difference: how many of the weights that it uses have other elements. */
+  changedWeights = 0;
   /** For a module: the bytes of its weights. */
   bytes = 0;
   /** For a node: the modules, outermost first, of which it is all. */
@@ -104,6 +110,20 @@ export function* within(item: Item): Generator<Item> {
 /** Returns the modules that an item is in, outermost first, and those of which it is all. */
 export function modulesOf(item: Item): Item[] {
   return [...item.around, item, ...item.calls].filter(({ kind }) => kind === "module");
+}
+
+/** `Block`, or `Block → Other` in a difference. */
+export function classText({ was, type }: Item): string {
+  return was === "" ? type : `${was} → ${type}`;
+}
+
+/** Yields an item, what is around it, and the nodes that use its value, also through nodes that only pass it on. */
+export function* reached(item: Item, passes: (node: Item) => boolean): Generator<Item> {
+  const seen = new Set<Item>([item]);
+  for (const each of seen) {
+    for (let at: Item | null = each; at !== null; at = at.parent) yield at;
+    if (each === item || passes(each)) for (const { to } of each.users) seen.add(to);
+  }
 }
 
 /** Returns the qualified name of a module without the number of the call. */

@@ -1,14 +1,18 @@
 /** Overlays: numbers of nodes, summed by module, that colour the drawing. */
 
-import { within, type Item } from "./items.js";
+import { isPassing } from "./categories.js";
+import { weightChange } from "./difference.js";
+import { reached, within, type Item } from "./items.js";
 import type { Shown, Side } from "./shown.js";
-import { bytesText, numberText, scaledText } from "./values.js";
+import { bytesText, countText, numberText, scaledText } from "./values.js";
 
 /** Numbers that can be shown. */
 export interface Measure {
   readonly name: string;
   /** For a difference of two programs: after minus before. */
   readonly isChange: boolean;
+  /** What the number of a group is, of those inside it. */
+  readonly combined: "sum" | "largest";
   /** Where the numbers come from; empty if somebody gave them. */
   readonly source: string;
   readonly text: (value: number) => string;
@@ -29,13 +33,39 @@ type Given = ReadonlyMap<string, number>;
 export function measuresOf(shown: Shown): Measure[] {
   const { side, before, difference } = shown;
   const last = seriesOf(shown, side, before === null ? 0 : 1);
-  const own = last.map(({ values, ...series }): Measure => ({ ...series, isChange: false, numbers: once(() => numbersOf(side.items.root, values())) }));
+  const own = last.map(({ values, ...series }): Measure => ({ ...series, isChange: false, combined: "sum", numbers: once(() => numbersOf(side.items.root, values())) }));
   if (before === null || difference === null) return own;
   const changed = seriesOf(shown, before, 0).flatMap(({ values, ...series }): Measure[] => {
     const other = last.find(({ name }) => name === series.name);
-    return other === undefined ? [] : [{ ...series, name: `${series.name}: after − before`, isChange: true, numbers: once(() => changes(side.items.root, difference.earlier, values(), other.values())) }];
+    return other === undefined ? [] : [{ ...series, combined: "sum", name: `${series.name}: after − before`, isChange: true, numbers: once(() => changes(side.items.root, difference.earlier, values(), other.values())) }];
   });
-  return [...own, ...changed];
+  return [...weightHeat(shown), ...own, ...changed];
+}
+
+export const HEAT = "Changed weights";
+
+/** Returns how much the weights changed that each item uses; none without changed weights. */
+function weightHeat({ side, difference, facts }: Shown): Measure[] {
+  const changes = facts.weightChanges?.get(side.name);
+  if (difference === null || changes === undefined || difference.weights.length === 0) return [];
+  const norms = difference.weights.map((weight) => weightChange(weight, changes)?.norm ?? null);
+  const isMeasured = norms.some((norm) => norm !== null);
+  const numbers = once((): Numbers => {
+    const of = new Map<Item, number>();
+    difference.weights.forEach((weight, index) => {
+      const norm = norms[index] ?? 0;
+      for (const item of new Set(reached(weight, isPassing))) of.set(item, isMeasured ? Math.max(norm, of.get(item) ?? 0) : (of.get(item) ?? 0) + 1);
+    });
+    return { of, unknown: [], nodes: [...of.keys()].filter(({ kind }) => kind === "node").length };
+  });
+  return [{
+    name: HEAT,
+    isChange: false,
+    combined: isMeasured ? "largest" : "sum",
+    source: isMeasured ? "The norm of the difference, as a share of the norm before." : "How many weights differ; graphwire view --weights measures by how much.",
+    text: isMeasured ? (value): string => `${numberText(Number((100 * value).toPrecision(2)))} %` : countText,
+    numbers,
+  }];
 }
 
 interface Series extends Pick<Measure, "name" | "source" | "text"> {

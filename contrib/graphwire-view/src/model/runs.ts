@@ -3,7 +3,7 @@
  * that module, and neighbours become runs: equal ones (the layers of a transformer), or just many.
  */
 
-import { Item, within } from "./items.js";
+import { classText, Item, within } from "./items.js";
 
 /** This many equal neighbours are one box. */
 const EQUAL = 3;
@@ -45,7 +45,7 @@ function simplify(group: Item): void {
 /** Gives items that look alike the same number. */
 function number(item: Item, numbers: Map<string, number>, kinds: Map<Item, number>): number {
   const inside = item.children.map((child) => `${child.kind === "module" ? child.title : child.calls.map(({ title }) => title).join()} ${number(child, numbers, kinds)}`);
-  const key = JSON.stringify([item.kind, item.type, item.bytes, item.mark, item.isDerived, item.calls.map(({ type }) => type), inside]);
+  const key = JSON.stringify([item.kind, item.type, item.was, item.isMoved, item.bytes, item.mark, item.isDerived, item.calls.map(({ type }) => type), inside]);
   const found = numbers.get(key) ?? numbers.size;
   numbers.set(key, found);
   kinds.set(item, found);
@@ -132,7 +132,7 @@ function inOne(group: Item, members: readonly Item[], all: Item[]): Item {
 /** `0–31 · 32 × Block`, `relu, add, …` */
 function titleOf(members: readonly Item[]): string {
   const [first, last] = [members[0] as Item, members.at(-1) as Item];
-  const types = [...new Set(members.map(({ type }) => type))];
+  const types = [...new Set(members.map(classText))];
   const count = members.length.toLocaleString("en");
   if (first.kind === "module" && types.length === 1) return `${first.title}–${last.title} · ${count} × ${types[0] === "" ? "module" : (types[0] ?? "")}`;
   if (first.kind === "input" || first.kind === "output") return `${count} ${first.kind}s`;

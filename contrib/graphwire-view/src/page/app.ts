@@ -4,11 +4,11 @@ import { sceneOf, type Scene } from "../layout/scene.js";
 import type { WeightChange } from "../facts.js";
 import { categoryOf, isPassing } from "../model/categories.js";
 import type { Difference } from "../model/difference.js";
-import { itemOfPath, type Item } from "../model/items.js";
+import { itemOfPath, within, type Item } from "../model/items.js";
 import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
 import { Index } from "../model/search.js";
 import type { Side, Shown } from "../model/shown.js";
-import { colourAt, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
+import { colourAt, HEAT, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
 import { plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
 import { remember, remembered, shownText } from "./elements.js";
@@ -77,6 +77,7 @@ export class App implements Chooser {
     this.folding = this.firstFolding();
     this.scene = sceneOf(side.items.root, this.folding);
     this.measures = measuresOf(shown);
+    if (difference !== null && difference.tallies.size === 0) this.measure = this.measures.find(({ name }) => name === HEAT) ?? null;
     this.panels = panelsOf(this);
     this.tabs = new Tabs(parts.tabs, parts.panel, this.panels);
     listenToKeys(this);
@@ -206,6 +207,22 @@ export class App implements Chooser {
     if (item === undefined) return;
     this.reveal(item);
     this.parts.found.textContent = `${this.hit + 1} of ${plural(this.hits.length, "hit")}`;
+  }
+
+  /** Goes to the next thing that differs, or the previous one, in the order of the program. */
+  nextChange(step: number): void {
+    const { difference } = this;
+    if (difference === null) return;
+    const weights = difference.weights.map((weight) => weight.users[0]?.to ?? weight);
+    const found = [...new Set([...this.side.items.all.filter((item) => item.was !== "" || item.isMoved || (item.mark !== null && !item.isDerived && ["node", "input", "output"].includes(item.kind))), ...weights])].filter((item) => item !== this.root);
+    const order = new Map([...within(this.root)].map((item, index) => [item, index]));
+    found.sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
+    const at = this.selected === null ? -1 : (order.get(this.selected) ?? -1);
+    const later = step > 0 ? found.find((item) => (order.get(item) ?? 0) > at) : found.findLast((item) => (order.get(item) ?? 0) < at);
+    const item = later ?? (step > 0 ? found[0] : found.at(-1));
+    if (item === undefined) return;
+    this.reveal(item);
+    this.announce(`Difference ${found.indexOf(item) + 1} of ${found.length}: ${item.path}`);
   }
 
   followLink(): void {

@@ -22,6 +22,8 @@ export interface Context {
   toggle(item: Item): void;
   isOpen(item: Item): boolean;
   search(text: string): void;
+  /** Goes to the next thing that differs, or the previous one. */
+  nextChange(step: number): void;
   /** Assumes another value of a symbol, at which costs are estimated. */
   assume(name: string, value: number): void;
 }

@@ -11,6 +11,7 @@ export const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ["← →", "go to the box beside it"],
   ["Enter", "unfold or fold a module, or a node with graphs inside"],
   ["Backspace", "go to the module around"],
+  ["n p", "in a difference: go to the next thing that differs, or the previous one"],
   ["+ − 0", "zoom, and show everything"],
   ["/", "search; Enter goes to the next hit, Shift+Enter to the previous one"],
   ["Esc", "close the details, the search, the help"],
@@ -60,7 +61,8 @@ export function listenToKeys(app: App): void {
       event.preventDefault();
       search.focus();
       search.select();
-    } else if (event.key === "?") showHelp();
+    } else if (event.key === "n" || event.key === "p") app.nextChange(event.key === "n" ? 1 : -1);
+    else if (event.key === "?") showHelp();
     else if (event.key === "Escape") app.select(null);
   };
 }

@@ -51,10 +51,11 @@ async function show(given: Opened, method?: string): Promise<void> {
   part("method-label", HTMLElement).hidden = names.length < 2;
   select.replaceChildren(...names.map((each) => html("option", { value: each, selected: each === name }, each)));
   select.onchange = () => { attempt(() => show(given, select.value)); };
-  document.body.dataset["state"] = "open"; // the parts take their places before something is drawn
-  app = new App(shown, freshParts());
   const sentence = part("sentence", HTMLElement);
   sentence.hidden = shown.difference === null;
+  sentence.textContent = "…";
+  document.body.dataset["state"] = "open"; // the parts take their places before something is drawn
+  app = new App(shown, freshParts());
   sentence.textContent = shown.difference === null ? "" : shownText(differenceSentence(app, shown.difference));
   document.body.dataset["state"] = "shown";
   performance.mark("graphwire shown");

@@ -310,7 +310,7 @@ def weight_changes(compared: Mapping[str, Mapping[str, Compared]]) -> dict[str, 
     """Return the weights that differ, by program and name, with how much if elements were read."""
     return {
         name: {
-            weight: WeightChange(False, change.max_abs, change.cosine)
+            weight: WeightChange(False, change.max_abs, change.cosine, change.norm)
             for section, each in sections.items()
             if section == "weight"
             for weight, change in each.differ.items()

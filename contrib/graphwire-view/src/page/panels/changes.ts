@@ -2,8 +2,8 @@
 
 import type { Change } from "graphwire-js";
 
-import { MARK_NAMES, MARK_SIGNS, tallyText, type Difference, type Tally } from "../../model/difference.js";
-import type { Item, Mark } from "../../model/items.js";
+import { MARK_NAMES, MARK_SIGNS, type Difference, type Tally } from "../../model/difference.js";
+import { classText, type Item, type Mark } from "../../model/items.js";
 import { numberText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
 import { html, longTable, section, table, textButton, type Child } from "../elements.js";
@@ -16,6 +16,8 @@ export function changesPanel(context: Context, difference: Difference): HTMLElem
     {},
     html("p", { class: "paper-only" }, differenceSentence(context, difference)),
     legend(),
+    html("p", { class: "more" }, html("button", { type: "button", title: "Key p", click: () => { context.nextChange(-1); } }, "‹ Previous"), " ", html("button", { type: "button", title: "Key n", click: () => { context.nextChange(1); } }, "Next ›")),
+    classes(context),
     modules(context, difference),
     itemSection(context, "Nodes", nodes),
     weights(context, difference),
@@ -39,9 +41,16 @@ function total(tally: Tally): number {
 }
 
 function modules(context: Context, { tallies }: Difference): HTMLElement | null {
-  const rows = [...tallies].filter(([item]) => item.kind === "module").sort(([, a], [, b]) => total(b) - total(a));
+  const moved = context.side.items.all.flatMap((item) => (item.isMoved && !tallies.has(item) ? [[item, { added: 0, removed: 0, changed: 0, moved: 0 }] as const] : []));
+  const rows = [...tallies, ...moved].filter(([item]) => item.kind === "module").sort(([, a], [, b]) => total(b) - total(a));
   if (rows.length === 0) return null;
-  return section("Modules", longTable(["Module", "#Changes"], rows, ([item, tally]): Child[] => [textButton(`${item.name}${item.type === "" ? "" : ` · ${item.type}`}`, () => { context.reveal(item); }), tallyText(tally)], 20));
+  return section("Modules", longTable(["Module", "#Changes"], rows, ([item]): Child[] => [textButton(`${item.name}${item.type === "" ? "" : ` · ${item.type}`}`, () => { context.reveal(item); }), item.tally], 20));
+}
+
+/** The modules that have another class, with the classes. */
+function classes(context: Context): HTMLElement | null {
+  const rows = context.side.items.all.filter(({ was }) => was !== "");
+  return rows.length === 0 ? null : section("Classes", longTable(["Module", "Before", "After"], rows, (item): Child[] => [textButton(item.name, () => { context.reveal(item); }), html("del", {}, item.was), html("ins", {}, item.type)], 20));
 }
 
 function itemSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {
@@ -66,8 +75,12 @@ function weights(context: Context, { diff }: Difference): HTMLElement | null {
   if (known === null) parts.push(html("p", { class: "quiet" }, "Elements of weights are not compared: graphwire view --weights A B makes a page that does."));
   if (context.compared !== "") parts.push(html("p", {}, `Compared: ${context.compared}.`));
   if (different.length > 0) {
-    const rows = [...different].sort(([, a], [, b]) => (b.maxAbs ?? 0) - (a.maxAbs ?? 0));
-    parts.push(longTable(["Weight", "#Largest difference", "#Cosine"], rows, ([name, { maxAbs, cosine }]): Child[] => [name, maxAbs === null ? "" : numberText(maxAbs), cosine === null ? "" : numberText(cosine)], 50));
+    const rows = [...different].sort(([, a], [, b]) => (b.norm ?? b.maxAbs ?? 0) - (a.norm ?? a.maxAbs ?? 0));
+    const items = new Map(context.side.items.all.flatMap((item) => (item.kind === "weight" ? item.title.split(" = ").map((name) => [name, item] as const) : [])));
+    parts.push(longTable(["Weight", "#Norm", "#Largest", "#Cosine"], rows, ([name, { maxAbs, cosine, norm }]): Child[] => {
+      const item = items.get(name);
+      return [item === undefined ? name : textButton(name, () => { context.reveal(item); }), norm === null ? "" : `${numberText(Number((100 * norm).toPrecision(2)))} %`, maxAbs === null ? "" : numberText(maxAbs), cosine === null ? "" : numberText(cosine)];
+    }, 50), html("p", { class: "quiet" }, "Norm: that of the difference, as a share of the one before."));
   }
   return section("Weights", ...parts);
 }
@@ -99,21 +112,28 @@ function changeTable(changes: readonly Change[]): HTMLElement {
 }
 
 /** Says in one sentence what differs. */
-export function differenceSentence(context: Context, { diff, tallies, items }: Difference): string {
-  const storages = new Map(context.side.weights.map(({ name, storage }) => [name, storage]));
-  const unequal = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false);
-  const changed = new Set(unequal.map(([name]) => storages.get(name) ?? name)).size;
-  const weightText = changed === 0 ? "" : `the elements of ${plural(changed, "weight")}`;
-  if (diff.same) {
-    if (weightText !== "") return `Nothing changed but ${weightText}.`;
-    return `The programs have the same graph${context.compared === "" ? "; elements of weights are not compared" : `; ${context.compared}`}.`;
-  }
-  const tally = tallies.get(items.root);
+export function differenceSentence(context: Context, { diff, tallies, items, weights: changed }: Difference): string {
+  const all = context.side.items.all;
+  const classesChanged = all.filter(({ was }) => was !== "");
+  const kinds = [...new Set(classesChanged.map(classText))];
+  const whole = all.filter(({ isMoved }) => isMoved);
   const sections = new Map<string, number>();
   for (const { section: name } of diff.changes) sections.set(name, (sections.get(name) ?? 0) + 1);
-  const parts = Array.from(sections, ([name, count]) => plural(count, name));
-  if (weightText !== "") parts.push(weightText);
-  if (tally === undefined) return `Nothing changed but ${joined(parts)}: all nodes are the same.`;
+  const norms = [...(context.weightChanges ?? [])].flatMap(([, { equal, norm }]) => (equal === false && norm !== null ? [norm] : []));
+  const most = norms.length === 0 ? "" : `, by up to ${numberText(Number((100 * Math.max(...norms)).toPrecision(2)))} %`;
+  const unknown = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false).length;
+  const count = changed.length === 0 ? unknown : changed.length; // a weight that no graph uses has no item
+  const parts = [
+    ...(kinds.length === 0 ? [] : [`the class of ${plural(classesChanged.length, "module")} (${kinds.slice(0, 2).join(", ")}${kinds.length > 2 ? ", …" : ""})`]),
+    ...(whole.length === 0 ? [] : [`the place of ${plural(whole.length, "module")} (${whole.slice(0, 3).map(({ name }) => name).join(", ")}${whole.length > 3 ? ", …" : ""})`]),
+    ...Array.from(sections, ([name, found]) => plural(found, name)),
+    ...(count === 0 ? [] : [`the elements of ${plural(count, "weight")}${most}`]),
+  ];
+  const tally = tallies.get(items.root);
+  if (tally === undefined) {
+    if (parts.length > 0) return `Nothing changed but ${joined(parts)}: all nodes are the same.`;
+    return `The programs have the same graph${context.compared === "" ? "; elements of weights are not compared" : `; ${context.compared}`}.`;
+  }
   const words = MARK_NAMES.filter((mark) => tally[mark] > 0).map((mark) => `${tally[mark].toLocaleString("en")} ${mark}`);
   const where = [...tallies].filter(([item]) => item.kind === "module").map(([item]) => item);
   const innermost = where.filter((item) => !item.children.some((child) => where.includes(child)));

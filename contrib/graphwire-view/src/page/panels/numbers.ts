@@ -32,13 +32,13 @@ function sums(context: Context, measure: Measure, { of, unknown, nodes }: Number
   const order = ([, a]: readonly [Item, number], [, b]: readonly [Item, number]): number => Math.abs(b) - Math.abs(a);
   const modules = [...of].filter(([item]) => item.kind === "module" || item.kind === "run").sort(order);
   const each = [...of].filter(([item]) => item.kind === "node").sort(order);
-  const share = (value: number): string => (measure.isChange || total === 0 ? "" : `${((100 * value) / total).toFixed(1)} %`);
+  const share = (value: number): string => (measure.isChange || measure.combined !== "sum" || total === 0 ? "" : `${((100 * value) / total).toFixed(1)} %`);
   const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.path, () => { context.reveal(item); }), measure.text(value), share(value)];
   const heads = ["Name", "#Number", "#Share"];
   return html(
     "div",
     {},
-    html("p", {}, `${measure.text(total)} in all, of ${plural(nodes, "node")}.`),
+    html("p", {}, `${measure.text(total)} ${measure.combined === "sum" ? "in all, of" : "at most, of"} ${plural(nodes, "node")}.`),
     measure.source === "" ? null : html("p", { class: "quiet" }, measure.source),
     unknown.length === 0 ? null : html("p", { class: "problem" }, `${countText(unknown.length)} of the names are not in this program: ${unknown.slice(0, 5).join(", ")}`),
     modules.length === 0 ? null : section("By module", longTable(heads, modules, row, 50)),
@@ -58,6 +58,6 @@ export function legendOf({ measure, range: [least, most] }: Legend): HTMLElement
     html("strong", {}, measure.name),
     svg("svg", { width: STEPS * 5, height: 12, role: "img", "aria-label": label }, ...bars),
     html("div", { class: "ends" }, html("span", {}, measure.text(least)), measure.isChange ? html("span", {}, "0") : null, html("span", {}, measure.text(most))),
-    html("div", { class: "quiet" }, "of the boxes in sight; modules are sums"),
+    html("div", { class: "quiet" }, `of the boxes in sight; modules are ${measure.combined === "sum" ? "sums" : "the largest inside"}`),
   );
 }

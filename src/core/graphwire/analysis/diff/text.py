@@ -185,7 +185,8 @@ def _change_lines(change: Change, measured: ElementChange | None = None) -> Iter
     if change.change == "changed":
         yield from _detail_lines(shown, "      ")
         if measured is not None and measured != ElementChange():
-            yield f"      largest difference: {_number(measured.max_abs)}, cosine: {_number(measured.cosine)}"
+            numbers = map(_number, (measured.max_abs, measured.cosine, measured.norm))
+            yield "      largest difference: {}, cosine: {}, norm of the difference: {}".format(*numbers)
 
 
 def _number(value: float | None) -> str:

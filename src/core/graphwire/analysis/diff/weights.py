@@ -66,6 +66,8 @@ class ElementChange(msgspec.Struct, frozen=True, omit_defaults=True):
     without numbers), or differ by no finite number."""
     cosine: float | None = None
     """The cosine of the angle between both; None in these cases, too, and if one of both is zero."""
+    norm: float | None = None
+    """The Euclidean norm of the difference, as a share of that of side A; None in these cases, too, and if A is zero."""
 
 
 def element_change(
@@ -86,7 +88,7 @@ def element_change(
     measured = _numpy_sums if find_spec("numpy") is not None else _plain_sums
     is_complex = type_a.startswith("complex")
     equal, known = type_a == type_b, _CODES.keys() >= {type_a, type_b}
-    largest, sums = 0.0, [0.0, 0.0, 0.0]
+    largest, sums = 0.0, [0.0, 0.0, 0.0, 0.0]
     for one, other in zip(pieces_a, pieces_b, strict=True):
         equal = equal and one == other
         found = measured(*_numbers(type_a, one), *_numbers(type_b, other), is_complex) if known else None
@@ -97,12 +99,14 @@ def element_change(
             return ElementChange()
     if equal:
         return None
-    product, squares_a, squares_b = sums
+    product, squares_a, squares_b, squares = sums
     scale = math.sqrt(squares_a) * math.sqrt(squares_b)
     has_angle = scale > 0 and math.isfinite(scale) and math.isfinite(product)
+    has_norm = squares_a > 0 and math.isfinite(squares_a) and math.isfinite(squares)
     return ElementChange(
         largest if math.isfinite(largest) else None,
         max(-1.0, min(1.0, product / scale)) if has_angle else None,
+        math.sqrt(squares) / math.sqrt(squares_a) if has_norm else None,
     )
 
 
@@ -218,6 +222,8 @@ class _Sums(NamedTuple):
     """The scalar product of both."""
     squares_a: float
     squares_b: float
+    squares: float
+    """The sum of the squares of the differences."""
 
 
 def _plain_sums(code_a: str, bytes_a: bytes, code_b: str, bytes_b: bytes, pairs: bool) -> _Sums | None:
@@ -234,13 +240,11 @@ def _plain_sums(code_a: str, bytes_a: bytes, code_b: str, bytes_b: bytes, pairs:
         b = [0.0 if zero else other for other, zero in zip(b, same, strict=True)]
         if not (all(map(math.isfinite, a)) and all(map(math.isfinite, b))):
             return None
-    differences: Any = map(sub, a, b)
+    differences: Any = list(map(sub, a, b))
+    products = [float(sum(map(mul, *pair))) for pair in ((a, b), (a, a), (b, b), (differences, differences))]
     if pairs:
-        parts = list(differences)
-        differences = map(math.hypot, parts[::2], parts[1::2])
-    return _Sums(
-        float(max(map(abs, differences))), float(sum(map(mul, a, b))), float(sum(map(mul, a, a))), float(sum(map(mul, b, b)))
-    )  # fmt: skip
+        differences = map(math.hypot, differences[::2], differences[1::2])
+    return _Sums(float(max(map(abs, differences))), *products)
 
 
 def _is_same_infinity(a: float, b: float) -> bool:
@@ -265,13 +269,14 @@ def _numpy_sums(code_a: str, bytes_a: bytes, code_b: str, bytes_b: bytes, pairs:
                 return None
             a[same] = b[same] = 0
         differences = np.abs(a - b)
+        # Not `a @ b`: the threads of a BLAS wait for each other on a busy machine, for longer than all of this takes.
+        pairs_of = (a, b), (a, a), (b, b), (differences, differences)
+        products = [float(np.einsum("i,i", *pair)) for pair in pairs_of]
         if pairs:
             differences = np.hypot(differences[::2], differences[1::2])
         if not {code_a, code_b}.intersection("efd") and (code_a == "Q") == (code_b == "Q"):
             # Doubles hold no integer above 2**53 exactly; unsigned ones wrap around to the difference.
             differences = _integer_differences(held_a, held_b)
-        # Not `a @ b`: the threads of a BLAS wait for each other on a busy machine, for longer than all of this takes.
-        products = (float(np.einsum("i,i", *pair)) for pair in ((a, b), (a, a), (b, b)))
         return _Sums(float(differences.max()), *products)
 
 
