@@ -30,7 +30,7 @@ from making import (
     valid_hashes,
 )
 from making.files import FORMATS, Case
-from making.rules import rules_of_file, rules_of_vector
+from making.rules import classes_of, rules_of_file, rules_of_vector
 
 import graphwire
 from graphwire.api.conformance import neutral
@@ -174,7 +174,7 @@ def entry(case: Case, name: str) -> dict[str, Any]:
         "about": case.about,
         "needs": list(case.needs),
         "rules": list(dict.fromkeys([*(rules_of_file(case.name) if case.valid else ()), *case.rules])),
-    }
+    } | ({} if case.valid else {"classes": classes_of(case.rules)})
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 VALID = """
@@ -237,3 +238,20 @@ def unused_patterns(files: list[str], vectors: list[str]) -> list[str]:
     """The patterns that no case has: of files by name, of trees by wire format and name."""
     rows = [(pattern, files) for pattern, _ in _VALID] + [(pattern, vectors) for pattern, _ in _VECTORS]
     return [pattern for pattern, names in rows if not any(fnmatchcase(name, pattern) for name in names)]
+
+
+CLASSES = {
+    "archive": "ARC-* REF-3 VER-13",
+    "document": "TREE-* DOC-* GRA-* SIG-* TSP-* EXP-* EXT-* VER-* HIS-* SEC-* PAY-* ARC-27 ARC-29",
+    "weights": "PAY-* REF-* SIG-5 VER-8 ARC-34",
+}
+"""The classes of refusals (NEU-20), and the rules that belong to each."""
+
+
+def classes_of(rules: Iterable[str]) -> list[str]:
+    """Return the classes that a reader may name when it refuses a file that breaks these rules."""
+    return [
+        name
+        for name, patterns in CLASSES.items()
+        if any(fnmatchcase(rule, pattern) for rule in rules for pattern in patterns.split())
+    ]

@@ -20,7 +20,15 @@ from torch_construction import assert_made_as_by_torch
 
 import graphwire
 from graphwire import schema
-from graphwire.api.conformance import PARTS, failures, first_difference, neutral, run_suite, suite_cases
+from graphwire.api.conformance import (
+    PARTS,
+    failures,
+    first_difference,
+    neutral,
+    refusal,
+    run_suite,
+    suite_cases,
+)
 from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.schema import ArgumentKind, Layout, MemoryFormat, ScalarType
 
@@ -85,6 +93,8 @@ def test_graphwire_reads_every_file_as_it_must(tmp_path: Path) -> None:
             found = json.loads(neutral(path))
         except GraphwireError as error:
             found = None
+            if case.classes and refusal(error) not in case.classes:
+                wrong.append(f"{case.file}: {refusal(error)} is none of {case.classes}: {error}")
             if case.valid:
                 wrong.append(f"{case.file}: {error}")
         if not case.valid and found is not None:
@@ -138,6 +148,24 @@ def test_graphwire_passes_through_the_door_for_other_readers(only: str) -> None:
     results = run_suite(SUITE, GRAPHWIRE, only=only, jobs=2)
     assert results
     assert [(each.case.file, each.problem) for each in failures(results)] == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "problem"),
+    [
+        ('"ARC-20"', ""),
+        ('"archive"', ""),
+        ("null", ""),
+        ('"weights"', "because of 'weights', which is none of ARC-20, archive"),
+        ('"HIS-1"', "because of 'HIS-1'"),
+        ("[]", r"because of \[\]"),
+    ],
+)
+def test_a_reason_for_a_refusal_is_one_of_the_case(reason: str, problem: str) -> None:
+    text = f'{{"refused": {reason}}}'
+    command = (sys.executable, "-S", "-c", f"print({text!r}); raise SystemExit(1)")
+    [result] = run_suite(SUITE, command, only="invalid/archives/name_twice.pt2")
+    assert re.search(problem, result.problem) if problem else result.problem == ""
 
 
 def test_a_folder_without_a_suite_is_named(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ class Payloads:
                 if entry["use_pickle"] or entry.get("placement") is not None:
                     continue
                 record = self.record(entry.get("shared") or folder + entry["path_name"])
-                if record is not None:
+                is_placed = record == b"" and entry["tensor_meta"]["device"]["type"] == "meta"  # PAY-19
+                if record is not None and not is_placed:
                     yield kind, name, hashlib.sha256(self.elements(entry["tensor_meta"], record)).hexdigest()
 
     def elements(self, meta: dict[str, Any], record: bytes) -> bytes:

@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 
 import { contentHash } from "./canonical/program.js";
 import { diffFiles } from "./diff/program_diff.js";
-import { GraphwireError, messageOf } from "./errors.js";
+import { GraphwireError, messageOf, refusalOf } from "./errors.js";
 import { inspect } from "./inspection.js";
 import { neutral } from "./neutral.js";
 import { folderResolver, withPath } from "./node.js";
@@ -96,6 +96,7 @@ async function main([name = "", ...paths]: readonly string[]): Promise<number> {
     return await run(paths);
   } catch (error) {
     process.stderr.write(`graphwire-js: ${messageOf(error)}\n`);
+    if (name === "neutral" && error instanceof GraphwireError) print(JSON.stringify({ refused: refusalOf(error) }));
     return error instanceof GraphwireError ? 1 : 2;
   }
 }

@@ -6,7 +6,7 @@ import { scalarType } from "./enumerations.js";
 import { GraphwireError } from "./errors.js";
 import type { RecordFacts } from "./diff/weights.js";
 import { FORMATS, formatOf, type WireFormat } from "./formats.js";
-import { readJson } from "./json.js";
+import { jsonOf } from "./json.js";
 import { DEFAULT_LIMITS, type Limits } from "./limits.js";
 import { checkReferences, PIECE, Stores, type Resolver } from "./stores.js";
 import { elementsOf, placeOf, typedArray, type TensorData } from "./tensors.js";
@@ -223,7 +223,7 @@ export class GraphwireFile {
 
   private async json(record: string): Promise<Tree> {
     if (this.archive === null) throw new GraphwireError("missing", "a document alone has no records", record);
-    return readJson(await this.archive.read(record), this.limits);
+    return jsonOf(await this.archive.read(record), record, this.limits);
   }
 
   /** Reads the tables of a program's weights, constants and sample inputs, and none of their elements. */
@@ -257,7 +257,7 @@ export class GraphwireFile {
       if (bytes === undefined && KINDS[index] !== "sample_inputs") {
         throw new GraphwireError("missing", "the file has no such record, which describes payloads", record);
       }
-      return bytes === undefined ? new Map() : readAs(PAYLOAD_CONFIG, readJson(bytes, this.limits), record).config;
+      return bytes === undefined ? new Map() : readAs(PAYLOAD_CONFIG, jsonOf(bytes, record, this.limits), record).config;
     });
     const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
     const stated = tables.map((table) => new Map(Array.from(table).filter(([, { use_pickle }]) => !use_pickle)));

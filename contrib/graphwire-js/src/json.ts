@@ -1,6 +1,6 @@
 /** The wire format `json`: JSON whose integers keep all digits, with `$bytes` and `$float` for what JSON lacks. */
 
-import { GraphwireError } from "./errors.js";
+import { GraphwireError, type ErrorKind } from "./errors.js";
 import { DEFAULT_LIMITS, type Limits } from "./limits.js";
 import { addKey, decodeText, MAX_DIGITS, TreeMeter, type Tree } from "./trees.js";
 
@@ -216,4 +216,14 @@ function specialFloat(text: string): number {
 function fromBase64(text: string): Uint8Array {
   if (!BASE64.test(text)) throw new GraphwireError("document", "$bytes is not base64");
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+/** Reads the JSON of a record or file, which errors name. */
+export function jsonOf(bytes: Uint8Array, place: string, limits: Limits, kind: ErrorKind = "document"): Tree {
+  try {
+    return readJson(bytes, limits);
+  } catch (error) {
+    if (error instanceof GraphwireError && error.place === "") throw new GraphwireError(kind, error.message, place);
+    throw error;
+  }
 }

@@ -3,7 +3,7 @@
 import { sha256Bytes, toHex } from "./checksums.js";
 import { itemSize } from "./enumerations.js";
 import { GraphwireError } from "./errors.js";
-import { readJson } from "./json.js";
+import { jsonOf } from "./json.js";
 import { DEFAULT_LIMITS } from "./limits.js";
 import type { RecordReference, Region, StoreReference, WeightReferences } from "./schema.js";
 import type { ByteSource } from "./source.js";
@@ -31,12 +31,12 @@ export function checkLocation(location: string): void {
     !/[. ]$/.test(name) &&
     !RESERVED.test((name.split(".")[0] ?? "").toLowerCase());
   if (location.length > 4096 || location.includes("://") || !location.split("/").every(plain)) {
-    throw new GraphwireError("document", `${JSON.stringify(location)} is not a plain location`, "data/weights/references.json");
+    throw new GraphwireError("weights", `${JSON.stringify(location)} is not a plain location`, "data/weights/references.json");
   }
 }
 
 function refuse(message: string, place: string): never {
-  throw new GraphwireError("document", message, place);
+  throw new GraphwireError("weights", message, place);
 }
 
 /** Checks references as far as they alone tell. */
@@ -150,7 +150,7 @@ export class Stores {
     const found = new Uint8Array(Number(reference.nbytes));
     for (const region of reference.regions) await this.copy(region, found, name);
     if (reference.sha256 !== "" && digestOf(found) !== reference.sha256) {
-      throw new GraphwireError("integrity", "the weights differ from their digest", name);
+      throw new GraphwireError("weights", "the weights differ from their digest", name);
     }
     return found;
   }
@@ -159,7 +159,7 @@ export class Stores {
     const stored = await (await this.store(Number(region.store)))(region.tensor);
     const same = stored.shape.length === region.shape.length && stored.shape.every((size, index) => size === region.shape[index]);
     if (stored.dtype !== region.dtype || !same) {
-      throw new GraphwireError("integrity", `the stored tensor ${region.tensor} has another type or shape`, place);
+      throw new GraphwireError("weights", `the stored tensor ${region.tensor} has another type or shape`, place);
     }
     const item = itemSize(region.dtype);
     const bytes = Number(region.shape.reduce((all, size) => all * size, 1n)) * item;
@@ -181,7 +181,7 @@ export class Stores {
     if (open === undefined) {
       const provider = this.references.providers.get(store.kind)?.distribution;
       const remedy = provider === undefined ? "" : `; ${provider} provides it`;
-      throw new GraphwireError("unsupported", `the store ${store.kind} is not supported${remedy}`);
+      throw new GraphwireError("unsupported", `the store ${store.kind} is not supported${remedy}`, "data/weights/references.json");
     }
     if (store.folder === null) throw new GraphwireError("missing", "whoever loads the file gives the place of its weights");
     const folder = store.folder === "" ? "" : `${store.folder}/`;
@@ -191,7 +191,7 @@ export class Stores {
       if (found === null) throw new GraphwireError("missing", `there is no file ${folder}${location} with weights`);
       const facts = store.files.get(location);
       if (facts !== undefined && BigInt(found.size) !== facts.nbytes) {
-        throw new GraphwireError("integrity", `${folder}${location} has another size than when the file was written`);
+        throw new GraphwireError("weights", `${folder}${location} has another size than when the file was written`);
       }
       return found;
     };
@@ -270,7 +270,7 @@ function mapOf(tree: Tree | undefined, place: string): TreeMap {
 
 async function readIndex(source: ByteSource, location: string): Promise<Map<string, string>> {
   if (source.size > MAX_HEADER) refuse("the index is too large", location);
-  const tree = mapOf(readJson(await source.read(0, source.size)), location);
+  const tree = mapOf(jsonOf(await source.read(0, source.size), location, DEFAULT_LIMITS, "weights"), location);
   const folder = location.slice(0, location.lastIndexOf("/") + 1);
   return new Map(
     Array.from(mapOf(tree.get("weight_map"), location), ([name, file]) => {
@@ -287,11 +287,11 @@ async function readSafetensors(source: ByteSource, store: StoreReference, locati
   const bytes = await source.read(0, 8 + Number(length));
   const facts = store.files.get(location);
   if (facts !== undefined && toHex(sha256Bytes(bytes)) !== facts.index_sha256) {
-    throw new GraphwireError("integrity", "the tensors are not those that the file was written for", location);
+    throw new GraphwireError("weights", "the tensors are not those that the file was written for", location);
   }
   const found = new Map<string, Stored>();
   const ranges: (readonly [number, number])[] = [];
-  for (const [name, entry] of mapOf(readJson(bytes.subarray(8), DEFAULT_LIMITS), location)) {
+  for (const [name, entry] of mapOf(jsonOf(bytes.subarray(8), location, DEFAULT_LIMITS, "weights"), location)) {
     if (name === "__metadata__") continue;
     const [stored, begin, end] = storedTensor(mapOf(entry, location), source, bytes.length, location);
     found.set(name, stored);
@@ -325,7 +325,7 @@ function storedTensor(entry: TreeMap, source: ByteSource, start: number, locatio
 async function openBlobs(store: StoreReference, file: OpenFile): Promise<OpenStore> {
   const folder = store.location === "" ? "" : `${store.location}/`;
   const marker = await file(`${folder}blobs.json`);
-  const facts = mapOf(readJson(await marker.read(0, Math.min(marker.size, MAX_HEADER))), "blobs.json");
+  const facts = mapOf(jsonOf(await marker.read(0, Math.min(marker.size, MAX_HEADER)), "blobs.json", DEFAULT_LIMITS, "weights"), "blobs.json");
   if (facts.get("format") !== "graphwire-blobs" || facts.get("version") !== 1n) refuse("another version of blobs", "blobs.json");
   return async (name) => {
     if (!/^[0-9a-f]{64}$/.test(name)) refuse("a blob that has no digest as its name", name);

@@ -8,6 +8,7 @@ import { test } from "node:test";
 
 import { neutral } from "graphwire-js";
 import { folderResolver, withPath } from "graphwire-js/node";
+import { GraphwireError, refusalOf } from "#dist/errors.js";
 import { FORMATS } from "#dist/formats.js";
 import { DEFAULT_LIMITS } from "#dist/limits.js";
 import { toCanonicalJson } from "#dist/printing.js";
@@ -21,6 +22,7 @@ interface Case {
   readonly file: string;
   readonly needs: readonly string[];
   readonly rules: readonly string[];
+  readonly classes?: readonly string[];
   readonly valid: boolean;
 }
 
@@ -58,12 +60,13 @@ test("valid files are read as the suite says", async () => {
 
 test("invalid files are refused", async () => {
   const wrong: string[] = [];
-  for (const { file, rules } of own.filter(({ valid }) => !valid)) {
+  for (const { file, rules, classes = [] } of own.filter(({ valid }) => !valid)) {
     try {
       await outputOf(join(SUITE, file));
       wrong.push(`${file}: ${rules.join(", ")}`);
     } catch (error) {
-      if ((error as Error).name !== "GraphwireError") wrong.push(`${file}: ${String(error)}`);
+      if (!(error instanceof GraphwireError)) wrong.push(`${file}: ${String(error)}`);
+      else if (!classes.includes(refusalOf(error))) wrong.push(`${file}: ${refusalOf(error)}, and not ${classes.join(", ")}: ${error.kind} ${String(error)}`);
     }
   }
   assert.deepStrictEqual(wrong, []);

@@ -21,7 +21,16 @@ from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.analysis.neutral import canonical_json, digest_of_elements, neutral_record, pairs, tagged
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading
-from graphwire.errors import ArchiveError, Problem, ValidationError
+from graphwire.errors import (
+    ArchiveError,
+    ExpressionError,
+    FormatError,
+    GraphwireError,
+    Problem,
+    SchemaError,
+    ValidationError,
+    WeightsError,
+)
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.registry import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
@@ -158,6 +167,25 @@ def _where(name: str, references: WeightReferences | None) -> str:
     return "store" if reference.regions else "caller"
 
 
+_OF_WEIGHTS: Final = frozenset({"store", "changed", "missing", "size", "tensor", "weights"})
+"""The kinds of problems of references."""
+_OF_ARCHIVES: Final = frozenset({"archive", "manifest", "record"})
+_WEIGHTS_PLACE: Final = re.compile(r"data/|.*_config\.json|[^ /]+: ")
+
+
+def refusal(error: GraphwireError) -> str:
+    """Return the class of a refusal (NEU-20): `archive`, `document` or `weights`."""
+    if isinstance(error, WeightsError):
+        return "weights"
+    if not isinstance(error, ValidationError):
+        of_documents = isinstance(error, SchemaError | FormatError | ExpressionError)
+        return "document" if of_documents else "archive"
+    place, kind, _ = error.problems[0]
+    if kind in _OF_ARCHIVES:
+        return "archive"
+    return "weights" if kind in _OF_WEIGHTS or _WEIGHTS_PLACE.match(place) else "document"
+
+
 # ------------------------------------------------------------ comparison of what a reader prints with what it must find
 
 
@@ -274,11 +302,13 @@ class SuiteCase(msgspec.Struct, frozen=True, omit_defaults=True):
     needs: tuple[str, ...]
     """The parts that a reader must claim to be given the file."""
     rules: tuple[str, ...] = ()
-    """The rules that a valid file tries, or the rule that an invalid one breaks."""
+    """The rules that a valid file tries, or those that a reader may name when it refuses an invalid one."""
     hex: str | None = None
     """The bytes of a vector, which has no file of its own."""
     tree: Any = None
     """What a reader finds in a valid vector."""
+    classes: tuple[str, ...] = ()
+    """The classes that a reader may name when it refuses an invalid file."""
 
 
 class CaseResult(msgspec.Struct, frozen=True):
@@ -410,7 +440,7 @@ def _problem(
         last = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return f"the reader ends with the code {code}: {last:.200}"
     if not case.valid:
-        return "" if code == REFUSED else "the reader accepts the file"
+        return _wrong_refusal(case, ended.stdout) if code == REFUSED else "the reader accepts the file"
     if code == REFUSED:
         last = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return f"the reader refuses the file: {last:.300}"
@@ -422,6 +452,19 @@ def _problem(
         return first_difference({"tree": case.tree}, found, parts)
     expected = json.loads((folder / case.file).with_suffix(".expected.json").read_bytes())
     return first_difference(expected, found, parts)
+
+
+def _wrong_refusal(case: SuiteCase, stdout: bytes) -> str:
+    """Return what is wrong with the reason that a reader prints, or an empty text: it need not print one."""
+    try:
+        found = json.loads(stdout)
+    except (ValueError, RecursionError):
+        return ""
+    reason = found.get("refused") if isinstance(found, dict) else None
+    allowed = (*case.rules, *case.classes)
+    if reason is None or reason in allowed or not case.classes:
+        return ""
+    return f"the reader refuses the file because of {shown(reason)}, which is none of {', '.join(allowed)}"
 
 
 def rule_counts(results: Sequence[CaseResult]) -> dict[str, tuple[int, int]]:

@@ -70,7 +70,7 @@ def add_conformance(parser: argparse.ArgumentParser) -> None:
 
 
 def _neutral(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire.api.conformance import neutral
+    from graphwire.api.conformance import neutral, refusal
     from graphwire.errors import GraphwireError
 
     place = destination_of(arguments.output, ReadFiles([input_named(arguments.file)], arguments))
@@ -80,6 +80,7 @@ def _neutral(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.debug:
             raise
         output.stderr.write(f"graphwire: refused: {escaped(' '.join(str(error).split()))}\n")
+        output.stdout.write(f'{{"refused":"{refusal(error)}"}}\n')
         return REFUSED
     place.write(data)
     tell_written(output, place)
