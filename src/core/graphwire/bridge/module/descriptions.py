@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex
 
 import torch
 
+from graphwire.bridge.torch_compat.private import modes_set_aside
 from graphwire.errors import DecodeError
 from graphwire.process import one_build_at_a_time, paused_gc
 
@@ -31,7 +32,7 @@ class _Program:
     def meta(self, path: str, name: str) -> Mapping[str, Any]:
         with one_build_at_a_time():
             if self._load is not None:
-                with paused_gc():
+                with paused_gc(), modes_set_aside():
                     modules = dict(self._load().graph_module.named_modules())
                 graphs = {
                     key: each for key, each in modules.items() if isinstance(each, torch.fx.GraphModule)

@@ -124,7 +124,8 @@ class InputChecks(torch.nn.Module):
     def _function(self, lines: Iterable[str], **names: Any) -> Callable[..., int | None]:
         parameters = ", ".join(f"v{index}" for index in range(len(self._names)))
         body = "\n ".join([*lines, "return"])
-        scope = {**NAMES, **names, "__builtins__": {}}
+        # What torch calls may import modules, with the function that its caller has for it. No condition can name it.
+        scope = {**NAMES, **names, "__builtins__": {"__import__": __import__}}
         exec(compile(f"def check({parameters}):\n {body}\n", "<checks of a program's inputs>", "exec"), scope)  # noqa: S102
         check: Callable[..., int | None] = scope["check"]
         return check
@@ -200,15 +201,27 @@ _LEAVES = frozenset((torch.Tensor, torch.nn.Parameter, int, float, bool, str, ty
 """The types of most arguments. They contain nothing."""
 
 
-def check_structure(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Check the structure of the arguments of a call: a hook that runs before `forward`.
+class StructureCheck:
+    """Checks the structure of the arguments of a call: a hook that runs before `forward`."""
 
-    Raises:
-        InputError: the arguments have another structure than the program's.
-    """
-    if not module.validate_inputs or torch.compiler.is_compiling():
-        return
-    spec = module._in_spec
+    def __init__(self, checks: InputChecks | None) -> None:
+        """Take the checks of the inputs, if no node of the graph makes them."""
+        self._checks = checks
+
+    def __call__(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise unless the arguments fit.
+
+        Raises:
+            InputError: they have another structure than the program's.
+        """
+        if module.validate_inputs and not torch.compiler.is_compiling():
+            leaves = _leaves(module._in_spec, args, kwargs)
+            if self._checks is not None:
+                self._checks(*leaves)
+
+
+def _leaves(spec: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the flat arguments of a call, which have the structure of the program's."""
     by_position, by_name = children_of(spec)
     leaves: Sequence[Any]
     keywords = context_of(by_name)
@@ -227,5 +240,4 @@ def check_structure(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
         if not is_same_structure(structure, spec):
             raise InputError(f"the arguments have the structure {structure}, must have {spec}")
         leaves = flatten_by_spec(given, spec)
-    if (checks := module._checks_in_hook) is not None:
-        checks(*leaves)
+    return leaves

@@ -27,7 +27,8 @@ from graphwire.bridge.graph.operators import check_operators
 from graphwire.bridge.graph.treespec import decode_treespec
 from graphwire.bridge.module.descriptions import describe_at_first_look, nodes_of
 from graphwire.bridge.module.effect_tokens import remove_effect_tokens
-from graphwire.bridge.module.input_checks import check_structure, input_checks
+from graphwire.bridge.module.first_call import generate, may_wait, wait
+from graphwire.bridge.module.input_checks import StructureCheck, input_checks
 from graphwire.bridge.module.ordinary import is_ordinary
 from graphwire.bridge.module.program_module import ProgramModule
 from graphwire.bridge.program import (
@@ -41,7 +42,7 @@ from graphwire.bridge.program import (
     tell_omitted,
 )
 from graphwire.bridge.tensors.storages import StorageTable
-from graphwire.bridge.torch_compat.private import name_by_attributes, rename_builtins
+from graphwire.bridge.torch_compat.private import name_by_attributes, pytree_code, rename_builtins
 from graphwire.bridge.torch_compat.pytree import children_of, context_of
 from graphwire.errors import DecodeError, located
 from graphwire.registry import Registry
@@ -125,8 +126,7 @@ def decode_module(
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
-    unchecked = _check_inputs(module, graph, record, registry, constants, check_guards=check_guards)
-    check_parameters(record, module, DecodeError)
+    unchecked = _complete(module, graph, record, registry, constants, check_guards=check_guards)
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
@@ -273,7 +273,7 @@ def _as_literal(
     return literals[0] if literals else argument
 
 
-def _check_inputs(
+def _complete(
     module: ProgramModule,
     graph: torch.fx.Graph,
     record: schema.Program,
@@ -282,7 +282,7 @@ def _check_inputs(
     *,
     check_guards: bool,
 ) -> list[str]:
-    """Complete a module with its code, and with checks of its inputs: by a node of the graph, or by a hook.
+    """Complete a module with its graph and code, and with checks of its inputs: by a node of the graph, or by a hook.
 
     Returns:
         The guards that cannot be checked.
@@ -301,21 +301,30 @@ def _check_inputs(
     ]
     checks, unchecked = input_checks(record, passed, in_spec, names, guards=check_guards)
     placeholders = graph.find_nodes(op="placeholder")
-    if check_guards and placeholders:
+    as_node = check_guards and bool(placeholders)
+    if as_node:
         module.add_module("_guards_fn", checks)
         with graph.inserting_after(placeholders[-1]):
             node = graph.call_module("_guards_fn", tuple(placeholders))
         stacks = (each.meta["nn_module_stack"] for each in graph.nodes if "nn_module_stack" in each.meta)
         node.meta["nn_module_stack"] = next(stacks, None)
-    else:
-        module.__dict__["_checks_in_hook"] = checks  # no submodule: torch's module has none here
+    # In a hook they are no submodule: torch's module has none either.
+    module.register_forward_pre_hook(StructureCheck(None if as_node else checks), with_kwargs=True)
+    graph._codegen = pytree_code(names, in_spec, out_spec)
+    module._graph = graph  # Not by an assignment to `graph`, which also generates code.
+    module._in_spec, module._out_spec = in_spec, out_spec
+    graph.owning_module = module
+    if may_wait(module, names):
+        wait(module)
+        return unchecked
     try:
-        module.complete(graph, names, in_spec, out_spec, check_structure)
+        generate(module)
     except SyntaxError as error:
         raise DecodeError(
             "a graph has an argument that generated code cannot express",
             remedy="Load it as an ExportedProgram",
         ) from error
+    check_parameters(record, module, DecodeError)
     return unchecked
 
 

@@ -3,57 +3,37 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import torch
 
+from graphwire.bridge.module.first_call import be_usual
 from graphwire.bridge.torch_compat.names import HigherOrderOperator, OpOverload
-from graphwire.bridge.torch_compat.private import generate_code, pytree_code
+from graphwire.bridge.torch_compat.private import pytree_code
 
 
 class ProgramModule(torch.fx.GraphModule):
     """A program that runs: a graph module whose parameters, buffers and constants are attributes.
 
-    It equals what `ExportedProgram.module()` returns, and can be pickled.
+    It equals what `ExportedProgram.module()` returns, and can be pickled. No attribute is its own: a file may take any name that
+    torch's module leaves free.
     """
 
     validate_inputs = True
     """Whether a call checks the structure of its arguments; the name is torch's."""
-    _checks_in_hook: torch.nn.Module | None = None
-    """The checks that a call makes before `forward`, if no node of the graph makes them."""
 
     def __init__(self) -> None:
-        """Make a module without a graph. `complete` gives it one."""
-        self._is_complete = False
+        """Make a module with an empty graph, and without code."""
         super().__init__({}, torch.fx.Graph())
 
     def recompile(self) -> Any:
-        """Generate the code of the graph again, as torch does."""
-        return super().recompile() if self._is_complete else None
-
-    def complete(
-        self,
-        graph: torch.fx.Graph,
-        names: Sequence[str],
-        in_spec: Any,
-        out_spec: Any,
-        hook: Callable[..., Any],
-    ) -> None:
-        """Set the graph, and generate its code.
-
-        Args:
-            names: the names of the parameters of `forward`.
-            in_spec: the structure of the arguments.
-            out_spec: the structure of the result.
-            hook: is called with the module and the arguments before each call.
-        """
-        graph._codegen = pytree_code(names, in_spec, out_spec)
-        self._is_complete = True
-        self._graph = graph
-        graph.owning_module = self
-        generate_code(self, runs=True)
-        self.register_forward_pre_hook(hook, with_kwargs=True)
+        """Generate the code of the graph again, as torch does. An empty graph has none."""
+        if not len(self._graph.nodes):
+            return None
+        made = super().recompile()
+        be_usual(type(self), "_call_impl", "_code")
+        return made
 
     def train(self, mode: bool = True) -> NoReturn:
         """Raise: an exported program has the mode that it was exported in."""

@@ -95,7 +95,7 @@ def _written(graph: Graph) -> PythonCode:
     numbers: list[int] = []
     for index, (node, name, freed) in enumerate(zip(nodes, named, _freed_after(nodes, names), strict=True)):
         op, args, target = node.op, node._args, node.target
-        if node.type is not None or not _MARKS.isdisjoint(node.meta):
+        if node.type is not None or not _MARKS.isdisjoint(dict.keys(node.meta)):  # no look at values
             raise _OtherText
         if op == "call_function":
             callee = callees.get(id(target))
@@ -339,6 +339,14 @@ def hiding_parameter(
         if names:
             return min(names)
     return None
+
+
+def may_hide(names: Iterable[str]) -> bool:
+    """Return whether a name may hide what the code of a graph means by it, if the graph calls operators and builtins alone."""
+    return any(
+        name in fx_graph._illegal_names or name.startswith(("math_", "operator_", "_operator_"))
+        for name in names
+    )
 
 
 _OF_PARAMETERS = re.compile(
