@@ -26,8 +26,8 @@ from graphwire.analysis.canonical.symbol_names import (
 )
 from graphwire.analysis.diff.program_diff import diff
 from graphwire.schema import ARGUMENT_VARIANTS, Argument, Program, RangeConstraint
-from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.operations import parse_expression
 from graphwire.schema.trees import from_tree
 
 # --------------------------------------------------------------------------------------------------------- encoding

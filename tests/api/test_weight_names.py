@@ -13,7 +13,7 @@ import torch
 import graphwire
 from graphwire.analysis.load_report import LoadReport
 from graphwire.errors import GraphwireError
-from graphwire.wire.layouts import sanitized_name
+from graphwire.wire.package_reader import sanitized_name
 
 VALUE = torch.tensor([[3.0, 4.0]])
 

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 
 from graphwire.bridge.tensors.expressions import decode_expression
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.constructor import Expression, call, integer, rational, symbol
 from graphwire.schema.texts.infix import growth_of
-from graphwire.schema.texts.operations import OPERATIONS, evaluate
+from graphwire.schema.texts.operations import (
+    OPERATIONS,
+    Expression,
+    call,
+    evaluate,
+    integer,
+    rational,
+    symbol,
+)
 
 S0 = symbol("s0", [("positive", True), ("integer", True)])
 S1 = symbol("s1", [("positive", True), ("integer", True)])

@@ -22,7 +22,7 @@ import graphwire
 import graphwire.bridge
 from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
-from graphwire.bridge.torch_compat.names import FakeTensor
+from graphwire.bridge.torch_compat.private import FakeTensor
 from graphwire.bridge.torch_compat.symbolic import (
     ValueRanges,
     declare_symbol,

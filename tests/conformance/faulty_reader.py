@@ -23,7 +23,7 @@ from graphwire.analysis import neutral as texts
 from graphwire.api import conformance as command
 from graphwire.api.conformance import PARTS, _problem, suite_cases
 from graphwire.errors import GraphwireError
-from graphwire.schema.texts.constructor import Expression
+from graphwire.schema.texts.operations import Expression
 from graphwire.wire import package_reader
 from graphwire.wire.archive import directory, reader
 from graphwire_plugins import cbor_format as cbor
@@ -76,7 +76,7 @@ def counts_the_offset_in_bytes() -> None:
 
 @fault("payloads/big_endian", "ARC-25")
 def ignores_the_byte_order() -> None:
-    from graphwire.wire import layouts
+    from graphwire.wire import package_reader as layouts
 
     layouts.SwappedRecord = lambda record, width: record  # type: ignore[attr-defined,misc,assignment]
 

@@ -20,7 +20,7 @@ from graphwire.evolve.step import version_of
 from graphwire.evolve.targets import target_named
 from graphwire.hooks import default_registry
 from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.layouts import LAYOUTS, Layout, open_layout
+from graphwire.wire.package_reader import LAYOUTS, Layout, open_layout
 from graphwire.wire.package_writer import write_package
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Document, Payloads
 

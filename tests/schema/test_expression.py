@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.constructor import (
+from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.operations import (
     ASSUMPTIONS,
     CONSTANTS,
+    OPERATIONS,
     Expression,
     call,
     float_number,
@@ -23,8 +25,6 @@ from graphwire.schema.texts.constructor import (
     symbol,
     symbols_of,
 )
-from graphwire.schema.texts.infix import format_infix, parse_infix
-from graphwire.schema.texts.operations import OPERATIONS
 
 identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(
     lambda name: not (keyword.iskeyword(name) or name.startswith("__") or name in CONSTANTS)

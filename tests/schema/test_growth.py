@@ -9,17 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.constructor import (
+from graphwire.schema.texts.infix import MAX_BITS, check_expression, check_range_key, growth_of, parse_infix
+from graphwire.schema.texts.operations import (
     CONSTANTS,
+    OPERATIONS,
     Expression,
     call,
+    evaluate,
     float_number,
     integer,
     rational,
     symbol,
 )
-from graphwire.schema.texts.infix import MAX_BITS, check_expression, check_range_key, growth_of, parse_infix
-from graphwire.schema.texts.operations import OPERATIONS, evaluate
 
 HOSTILE = [0, 1, -1, 2, 3, 63, 64, 65, 4096, 2**63 - 1, 10**11, -(10**12), 10**40, 10**4299]
 SYMBOLS = ["s0", "s1", "u0", "zf0"]

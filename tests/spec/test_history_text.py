@@ -22,7 +22,7 @@ from graphwire.evolve.operator_forms import SCHEMA_CHANGES as CHANGES
 from graphwire.evolve.step import RELEASES, version_with
 from graphwire.schema import SCHEMA_VERSION
 from graphwire.schema.trees import program_from_tree
-from graphwire.wire.layouts import _DETECTED, LAYOUTS
+from graphwire.wire.package_reader import _DETECTED, LAYOUTS
 
 
 def test_every_version_has_a_row_with_its_releases():

@@ -36,10 +36,16 @@ from graphwire.schema import (
     ValueMetadata,
 )
 from graphwire.schema.texts import infix as infix_texts
-from graphwire.schema.texts.constructor import ASSUMPTIONS, CONSTANTS, Expression, parse_expression
 from graphwire.schema.texts.guard import METHODS, check_guard
 from graphwire.schema.texts.infix import check_expression, format_infix, parse_infix
-from graphwire.schema.texts.operations import FUNCTIONS, OPERATIONS
+from graphwire.schema.texts.operations import (
+    ASSUMPTIONS,
+    CONSTANTS,
+    FUNCTIONS,
+    OPERATIONS,
+    Expression,
+    parse_expression,
+)
 from graphwire.schema.texts.treespec import parse_treespec
 from graphwire.schema.trees import program_from_tree
 

@@ -18,10 +18,10 @@ from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireEr
 from graphwire.evolve.targets import TARGETS
 from graphwire.schema import Argument, ExampleInputs, ScalarType, SymInt, TensorArgument
 from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec
-from graphwire.wire import layouts
+from graphwire.wire import package_reader as layouts
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.layouts import (
+from graphwire.wire.package_reader import (
     LAYOUTS,
     Layout,
     executable_members,

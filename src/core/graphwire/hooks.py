@@ -63,8 +63,8 @@ from graphwire.registry import (
     default_registry,
     hookimpl,
 )
-from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.operations import parse_expression
 from graphwire.schema.texts.treespec import TreeSpec, dump_json, load_json
 from graphwire.wire.document import MAX_DEPTH, measure_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits

@@ -5,14 +5,19 @@ from __future__ import annotations
 import gc
 import io
 import os
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from threading import RLock
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import logging
 
 # ------------------------------------------ count bytes while they are verified and written, for whoever shows progress
 
@@ -187,3 +192,37 @@ reference cycles is freed as usual. The collector belongs to the process, and so
 
 TYPE_ANALYSIS = RLock()
 """Held while a decoder is made."""
+
+
+# ----------------------------------------------------------------------- the logger, which all of a process shares
+
+
+_INFO = 20
+"""`logging.INFO`, whose module takes milliseconds to import."""
+
+
+class _Log:
+    """Logs what public functions read, upgrade and skip, and how long it takes, under `graphwire`.
+
+    Silent unless the caller configures logging, for which the caller imports `logging`. This class does not import it.
+    """
+
+    def is_on(self) -> bool:
+        """Return whether somebody wants to read what is logged."""
+        return "logging" in sys.modules and self._logger.isEnabledFor(_INFO)
+
+    def info(self, text: str, *values: object) -> None:
+        """Log `text % values`."""
+        if self.is_on():
+            self._logger.info(text, *values, stacklevel=2)
+
+    @cached_property
+    def _logger(self) -> logging.Logger:
+        import logging
+
+        logger = logging.getLogger("graphwire")
+        logger.addHandler(logging.NullHandler())
+        return logger
+
+
+LOG = _Log()

@@ -96,7 +96,7 @@ def _load(file: Path, clock: _Clock) -> None:
 
     with clock("directory read", lambda: Package(file, default_registry())) as package:
         program = clock("bytes → records (inflate, decode)", lambda: package.program_or_tree_of("model"))
-        payloads = clock("weights' configuration", lambda: package.payloads_of("model"))
+        payloads = clock("weights' configuration", lambda: package.layout.payloads_of("model"))
         clock("records checked", lambda: check_valid(program))
         made = clock("records → program", lambda: from_schema(program, payloads))
     clock("  of which torch's verifiers", lambda: check_program(made))

@@ -8,8 +8,8 @@ from typing import Any
 
 from graphwire.errors import GraphwireError
 from graphwire.schema import Graph, Node, Program, SymInt, named_subgraphs_in, names_in
-from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.operations import parse_expression
 from graphwire_fleet.operator_names import split_target
 from graphwire_fleet.reading.arguments import arguments_of
 from graphwire_fleet.work import Row

@@ -15,9 +15,9 @@ import msgspec
 
 from graphwire import schema
 from graphwire.schema import ITEM_SIZES, Float, TensorMeta, decode_float
-from graphwire.schema.texts.constructor import Expression, parse_expression
 from graphwire.schema.texts.guard import check_guard
 from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.operations import Expression, parse_expression
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec
 
 # --------- the elements of a tensor in row-major order, and their digest, independent of its strides and of its storage

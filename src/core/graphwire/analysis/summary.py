@@ -33,8 +33,8 @@ from graphwire.schema import (
     named_subgraphs_in,
     names_in,
 )
-from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.operations import parse_expression
 
 if TYPE_CHECKING:
     from graphwire.display import Table

@@ -17,8 +17,8 @@ from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validation.program_rules import check_payloads, check_valid, validate
 from graphwire.analysis.validation.value_rules import weight_problems
 from graphwire.api.documents import program_at_current_schema
-from graphwire.api.error_boundary import LOG, Boundary, reading
-from graphwire.api.options import StorageOptions, check_limits, check_storage_options
+from graphwire.api.error_boundary import Boundary
+from graphwire.api.options import StorageOptions, check_limits, check_storage_options, public_function
 from graphwire.api.weights import (
     AS_SAVED,
     AttachedWeights,
@@ -39,14 +39,20 @@ from graphwire.evolve.plain_values import walk_nodes
 from graphwire.evolve.planner import Plan, plan_for
 from graphwire.evolve.step import release_of, releases_with, version_of
 from graphwire.evolve.targets import first_reader_of, obstacles_by_target
+from graphwire.process import LOG
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
 from graphwire.wire.archive.archive_record import RecordCache, keep_records, records_to_fetch
 from graphwire.wire.archive.source import Closing, Readable, file_name, type_text
-from graphwire.wire.layouts import BARE_DOCUMENT, sanitize_payload_names, sanitize_weight_names
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package_reader import NO_MANIFEST, Package
+from graphwire.wire.package_reader import (
+    BARE_DOCUMENT,
+    NO_MANIFEST,
+    Package,
+    sanitize_payload_names,
+    sanitize_weight_names,
+)
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import located
 
@@ -140,7 +146,7 @@ class Archive(Closing):
     @_bounded
     def methods(self) -> tuple[str, ...]:
         """The names of the programs in the file."""
-        return tuple(self._package.members)
+        return tuple(self._package.layout.members)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -184,12 +190,12 @@ class Archive(Closing):
     @_bounded
     def extra_files(self) -> tuple[str, ...]:
         """The paths of the extra files that were passed to `save`."""
-        return self._package.extra_files
+        return self._package.layout.extra_files
 
     @_bounded
     def read_extra(self, path: str) -> bytes:
         """Return the bytes of an extra file that was passed to `save`."""
-        return self._package.read_extra(path)
+        return self._package.archive.read(self._package.layout.spec.extra + path)
 
     def boundary(self, method: str | None = None) -> Boundary:
         """Return a context manager that converts errors to `GraphwireError`s with this file, its record and format.
@@ -350,7 +356,8 @@ class Archive(Closing):
         key = (method, copied and self._bare is None)
         if key in self._payloads:
             return self._payloads[key]
-        payloads = self._payloads[key] = self._package.payloads_of(method, copied=copied)
+        self._package.member_of(method)  # An unknown name has an error of its own.
+        payloads = self._payloads[key] = self._package.layout.payloads_of(method, copied=copied)
         if self._bare is not None or self._package.layout.spec.name == "A1":
             from graphwire.api.bare_document import add_embedded
 
@@ -442,7 +449,7 @@ class Archive(Closing):
                 )
             )
         producer = methods[-1].report.producer if methods else ""
-        payload_bytes = sum(reader.size(name) for name in self._package.payload_records)
+        payload_bytes = sum(reader.size(name) for name in self._package.layout.payload_records)
         if self._bare is not None:
             payload_bytes += sum(payloads.nbytes for payloads in self._payloads.values())
         return Inspection(file, self.size, self.layout, producer, methods, payload_bytes, list(self.names))
@@ -544,7 +551,7 @@ class Archive(Closing):
     @_bounded
     def documents(self) -> tuple[str, ...]:
         """The names of the records with the documents of programs."""
-        return tuple(self._package.members.values())
+        return tuple(self._package.layout.members.values())
 
     @_bounded
     def check_payloads(self, *, outside: bool = True) -> None:
@@ -597,7 +604,7 @@ class _ProblemCollector:
         return isinstance(error, GraphwireError)
 
 
-@reading("file")
+@public_function("file")
 def open(
     file: Readable,
     *,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.archive import Archive, open
 from graphwire.api.documents import check_ranges, program_at_current_schema
-from graphwire.api.error_boundary import reading
-from graphwire.api.options import OpenOptions, Ranges, options_of
+from graphwire.api.options import OpenOptions, Ranges, options_of, public_function
 from graphwire.api.programs import to_schema
 from graphwire.errors import EncodeError, GraphwireError, MissingRecordError, Obstacle
 from graphwire.evolve.chain import downgrade
@@ -38,7 +37,7 @@ Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
 _FILES = (str, os.PathLike, bytes, bytearray, memoryview)
 
 
-@reading("source")
+@public_function("source")
 @options_of(open)
 def canonicalize(source: Source, *, method: str | None = None, **options: Unpack[OpenOptions]) -> Program:
     """Return the canonical form of a program, as records.
@@ -59,7 +58,7 @@ def canonicalize(source: Source, *, method: str | None = None, **options: Unpack
         return canonical_program(stored.program)
 
 
-@reading("source")
+@public_function("source")
 @options_of(open)
 def content_hash(
     source: Source,
@@ -92,7 +91,7 @@ def content_hash(
         return hash_of(stored.program, _weights_of(stored.payloads) if weights else None)
 
 
-@reading("a", "b")
+@public_function("a", "b")
 @options_of(open)
 def diff(
     a: Source,
@@ -157,7 +156,7 @@ def as_held_by(stored: Stored, version: Version) -> Program:
     return program_at_current_schema(tree)[0]
 
 
-@reading("source")
+@public_function("source")
 @options_of(open)
 def supports(
     source: Source,
@@ -186,7 +185,7 @@ def supports(
         return obstacles_of(to_tree(wanted), target)
 
 
-@reading("source")
+@public_function("source")
 @options_of(open)
 def targets(
     source: Source, *, method: str | None = None, **options: Unpack[OpenOptions]

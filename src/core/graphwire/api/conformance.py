@@ -20,7 +20,7 @@ import msgspec
 from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.analysis.neutral import canonical_json, digest_of_elements, neutral_record, pairs, tagged
 from graphwire.api.archive import Archive, open
-from graphwire.api.error_boundary import reading
+from graphwire.api.options import public_function
 from graphwire.errors import (
     ArchiveError,
     ExpressionError,
@@ -37,9 +37,8 @@ from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
 from graphwire.wire.archive.archive_record import MANIFEST
 from graphwire.wire.archive.source import open_source
 from graphwire.wire.document import read_document
-from graphwire.wire.layouts import PROVIDERS
 from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.package_reader import NO_MANIFEST
+from graphwire.wire.package_reader import NO_MANIFEST, PROVIDERS
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
 
@@ -52,7 +51,7 @@ _ALLOWED: Final = frozenset({"edited", "executable", "no-weights", "unowned", "u
 weights that whoever loads it gives, bytes between records, and pickles."""
 
 
-@reading("file")
+@public_function("file")
 def neutral(file: str | os.PathLike[str] | UniversalPath) -> bytes:
     """Return the canonical neutral JSON of a file.
 

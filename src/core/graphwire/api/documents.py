@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from graphwire.analysis.load_report import NarrowedRange, Omission, Strippable, WriteReport, stripped
 from graphwire.analysis.validation.program_rules import check_valid
-from graphwire.api.error_boundary import LOG, Boundary, reading, writing
-from graphwire.api.options import Ranges, check_choice, check_limits, check_records
+from graphwire.api.error_boundary import Boundary
+from graphwire.api.options import Ranges, check_choice, check_limits, check_records, public_function
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -27,6 +27,7 @@ from graphwire.errors import (
 )
 from graphwire.evolve.step import AppliedStep, is_current, version_of
 from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_named, with_trace_texts
+from graphwire.process import LOG
 from graphwire.registry import PROJECT, Registry, Tree, WireFormat, registry_or_installed
 from graphwire.schema import DRAFT, SCHEMA_VERSION, PluginRequirement, Program, Version
 from graphwire.schema.texts.treespec import TreeSpec, format_treespec, parse_treespec
@@ -43,8 +44,8 @@ from graphwire.wire.document import (
     write_program,
     write_treespec,
 )
-from graphwire.wire.layouts import BARE_DOCUMENT, OWN_LAYOUT
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.package_reader import BARE_DOCUMENT, OWN_LAYOUT
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Document, Payloads
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from graphwire.evolve.planner import Plan, UnknownOps
 
 
-@writing()
+@public_function(errors=EncodeError)
 def encode(
     program: Program,
     format: str = "json",
@@ -135,7 +136,7 @@ def _storage_of(payloads: Payloads, name: str) -> bytes:
     return b"".join(map(bytes, record_chunks(record)))
 
 
-@reading("buffer")
+@public_function("buffer")
 def decode(
     buffer: bytes | bytearray | memoryview,
     format: str | None = None,
@@ -205,7 +206,7 @@ def treespec_dumps(
 ) -> bytes: ...
 
 
-@writing()
+@public_function(errors=EncodeError)
 def treespec_dumps(
     spec: Any,
     protocol: int | None = None,
@@ -237,7 +238,7 @@ def treespec_dumps(
     return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
 
 
-@reading()
+@public_function()
 def treespec_loads(
     data: str | bytes | bytearray | memoryview,
     format: str | None = None,
@@ -291,7 +292,7 @@ class TargetDocuments(NamedTuple):
 
     documents: dict[str, Document]
     layout: str
-    """The archive layout, a key of `wire.layouts.LAYOUTS`; or `BARE_DOCUMENT`."""
+    """The archive layout, a key of `wire.package_reader.LAYOUTS`; or `BARE_DOCUMENT`."""
     report: WriteReport
 
 

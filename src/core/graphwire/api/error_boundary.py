@@ -13,14 +13,11 @@ Exceptions that pass unchanged:
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any
 
 from graphwire.errors import (
     ArchiveError,
@@ -33,46 +30,10 @@ from graphwire.errors import (
     is_of_caller,
     locate,
 )
-from graphwire.registry import Registry, registry_or_installed
+from graphwire.registry import Registry
 from graphwire.schema import Program
 from graphwire.wire.archive.source import file_name
 from graphwire.wire.remote import url_of
-
-if TYPE_CHECKING:
-    import logging
-
-_INFO = 20
-"""`logging.INFO`, whose module takes milliseconds to import."""
-
-
-class _Log:
-    """Logs what public functions read, upgrade and skip, and how long it takes, under `graphwire`.
-
-    Silent unless the caller configures logging, for which the caller imports `logging`. This class does not import it.
-    """
-
-    def is_on(self) -> bool:
-        """Return whether somebody wants to read what is logged."""
-        return "logging" in sys.modules and self._logger.isEnabledFor(_INFO)
-
-    def info(self, text: str, *values: object) -> None:
-        """Log `text % values`."""
-        if self.is_on():
-            self._logger.info(text, *values, stacklevel=2)
-
-    @functools.cached_property
-    def _logger(self) -> logging.Logger:
-        import logging
-
-        logger = logging.getLogger("graphwire")
-        logger.addHandler(logging.NullHandler())
-        return logger
-
-
-LOG = _Log()
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _FILES = ("graphwire.wire.", "graphwire.api.")
 """The packages whose operating system calls concern the caller's files."""
@@ -139,82 +100,6 @@ def source_name(source: Any) -> str:
         return "the program"
     # An open archive knows the name of its file.
     return str(getattr(source, "file", "")) if hasattr(source, "program_of") else file_name(source)
-
-
-def reading(*sources: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Convert what the decorated public function raises to `GraphwireError`s that name its files; log what it has read.
-
-    Args:
-        sources: the names of the parameters that take a file, or a program in another form.
-    """
-    return _bounded(sources, DecodeError)
-
-
-def writing(*sources: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Do the same as `reading`, for a function that writes: foreign exceptions become `EncodeError`s."""
-    return _bounded(sources, EncodeError)
-
-
-_OF_TORCH = {
-    "expected_opset_version": "operators are brought to the installed versions; `opset_version` of save and convert"
-    " chooses those of a file",
-    "map_location": "device= names the device",
-    "pickle_protocol": "graphwire writes no pickles",
-    "weights_only": "graphwire never runs a file's pickles",
-    "f": "the file is the first argument",
-    "ep": "the program is the first argument",
-}
-"""Arguments of torch's functions, and what to use instead."""
-
-
-def _bounded(
-    sources: tuple[str, ...], kind: type[GraphwireError]
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
-            start = time.perf_counter()
-            try:
-                result = function(*args, **kwargs)
-            except Exception as error:
-                signature = inspect.signature(function)
-                if unknown := kwargs.keys() - signature.parameters.keys():
-                    raise _unknown_option(function.__name__, min(unknown), signature.parameters) from None
-                if error.__traceback__ is None or error.__traceback__.tb_next is None:
-                    raise  # The call itself failed: its arguments do not fit the signature.
-                given = signature.bind_partial(*args, **kwargs).arguments
-                with Boundary(_named(sources, given), _registry(given), error=kind):
-                    raise
-            if LOG.is_on():
-                given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
-                files = _named(sources or ("file",), given)
-                done = f"{function.__name__}: {files}" if files else function.__name__
-                LOG.info("%s, %.3f s", done, time.perf_counter() - start)
-            return result
-
-        return bounded
-
-    return decorate
-
-
-def _named(sources: tuple[str, ...], given: dict[str, Any]) -> str:
-    return " and ".join(filter(None, (source_name(given[each]) for each in sources if each in given)))
-
-
-def _unknown_option(function: str, name: str, options: Iterable[str]) -> TypeError:
-    """Return the error of an argument that a function lacks, with what to use in its place."""
-    from difflib import get_close_matches  # only mistakes need it
-
-    near = get_close_matches(name, options, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    hint = f"; {_OF_TORCH[name]}" if name in _OF_TORCH else hint
-    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
-
-
-def _registry(given: dict[str, Any]) -> Registry | None:
-    with suppress(Exception):  # `registry=` may be the wrong argument.
-        return registry_or_installed(given.get("registry"))
-    return None
 
 
 def _as_graphwire_error(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Unpack
 from graphwire.analysis.load_report import Strippable, WriteReport
 from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.archive import Archive, Origin, build_load_report, open, plan_or_problems
-from graphwire.api.error_boundary import reading
-from graphwire.api.options import OpenOptions, Ranges, check_report, check_strip, options_of
+from graphwire.api.options import OpenOptions, Ranges, check_report, check_strip, options_of, public_function
 from graphwire.api.weights import (
     AS_SAVED,
     IN_FILE,
@@ -34,7 +33,7 @@ from graphwire.evolve.targets import target_named
 from graphwire.registry import PluginInfo, Registry, default_registry, registry_or_installed
 from graphwire.schema import Program, Version
 from graphwire.wire.archive.source import Readable, file_name
-from graphwire.wire.layouts import OWN_LAYOUT
+from graphwire.wire.package_reader import OWN_LAYOUT
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
 
@@ -50,7 +49,7 @@ PathOrFile: TypeAlias = "str | os.PathLike[str] | UniversalPath | BinaryIO"
 """The destination of a written file: a path, a URL, or a binary file object."""
 
 
-@reading("src")
+@public_function("src")
 @options_of(open)
 def convert(
     src: Readable,
@@ -129,7 +128,7 @@ def convert(
         report(written)
 
 
-@reading("src")
+@public_function("src")
 @options_of(open)
 def upgrade(
     src: Readable,
@@ -181,7 +180,7 @@ def _is_same_file(src: Any, dst: Any) -> bool:
     return isinstance(src, RemoteFile) and src == dst
 
 
-@reading("src")
+@public_function("src")
 @options_of(open)
 def plan_upgrade(
     src: Readable, *, opset_version: Mapping[str, int] | None = None, **options: Unpack[OpenOptions]
@@ -274,7 +273,7 @@ def _rewrite(
     return written.with_unpacked(unpacked)
 
 
-@reading("file")
+@public_function("file")
 @options_of(open)
 def inspect(
     file: Readable | Archive | Program | ExportedProgram, **options: Unpack[OpenOptions]
@@ -321,7 +320,7 @@ def _inspect_program(source: Program | ExportedProgram, registry: Registry) -> I
     return Inspection("", 0, "", report.producer, [method], held.nbytes, [])
 
 
-@reading("file")
+@public_function("file")
 @options_of(open)
 def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     """Return every problem of a file: damaged records and invalid programs. Reads the whole file.
@@ -352,7 +351,7 @@ def plugins() -> tuple[PluginInfo, ...]:
     return default_registry().plugins
 
 
-@reading("file")
+@public_function("file")
 @options_of(open)
 def weights(
     file: Readable,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, U
 from graphwire.analysis.load_report import LoadReport, Omission, StepReport, with_group_names
 from graphwire.api.archive import Archive, open
 from graphwire.api.documents import at_installed_opsets
-from graphwire.api.error_boundary import reading
 from graphwire.api.options import (
     Groups,
     LoadOptions,
@@ -23,6 +22,7 @@ from graphwire.api.options import (
     fill_extra_files,
     group_names,
     options_of,
+    public_function,
 )
 from graphwire.api.weights import (
     AS_SAVED,
@@ -182,7 +182,7 @@ def decode_from(
     """
     from graphwire.bridge.binding import check_process_groups
     from graphwire.bridge.tensors.tensor_metas import target_device
-    from graphwire.bridge.torch_compat.private import modes_set_aside
+    from graphwire.bridge.torch_compat.private import is_in_job, modes_set_aside
 
     turn = _turn(target_device(device), copied=copy or archive.is_remote)
     with archive.boundary(name), turn, modes_set_aside():
@@ -202,8 +202,10 @@ def decode_from(
         dropped: list[Omission] = []
         program, origin, rewritten, propagates = at_installed_opsets(program, archive.registry, unknown_ops)
         regrouped: list[StepReport] = []
-        program = with_group_names(program, names, regrouped)
-        check_process_groups(program, archive.registry, names)
+        if names:
+            program = with_group_names(program, names, regrouped)
+        if is_in_job():
+            check_process_groups(program, archive.registry, names)
         value = decode(
             program,
             payloads,
@@ -225,7 +227,7 @@ def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManage
     return nullcontext() if copied else one_build_at_a_time()
 
 
-@reading("file")
+@public_function("file")
 def load(
     file: Readable,
     *,
@@ -316,7 +318,7 @@ def loads(data: bytes | bytearray | memoryview, **options: Unpack[LoadOptions]) 
     return load(data, **options)
 
 
-@reading("program")
+@public_function("program")
 def bind(
     program: ExportedProgram,
     weights: WeightChoice | Mapping[str, Any],
@@ -371,7 +373,7 @@ def bind(
             each.close()
 
 
-@reading("file")
+@public_function("file")
 @options_of(load_with)
 def load_module(
     file: Readable, *, check_guards: bool = True, **options: Unpack[LoadOptions]

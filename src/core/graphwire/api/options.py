@@ -1,4 +1,4 @@
-"""Typed options of `save`, `load` and `open`, for functions that pass them on.
+"""What functions for users share: checks of their arguments, their decorator, and typed options of `save`, `load` and `open`.
 
 `save`, `load` and `open` have their options as keyword parameters and document them. A function that passes options on takes
 the mapping: `def dumps(program, **options: Unpack[SaveOptions])`.
@@ -6,15 +6,20 @@ the mapping: `def dumps(program, **options: Unpack[SaveOptions])`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from graphwire.analysis.load_report import STRIPPABLE, LoadReport, Strippable, WriteReport
+from graphwire.api.error_boundary import Boundary, source_name
 from graphwire.api.weights import LoadWeights, SaveWeights
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
-from graphwire.registry import Registry
+from graphwire.process import LOG
+from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.source import type_text
 from graphwire.wire.limits import Limits
@@ -267,6 +272,79 @@ class LoadOptions(TypedDict, total=False):
     report: Callable[[LoadReport], object] | None
     storage_options: StorageOptions
     cache: str | os.PathLike[str] | None
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def public_function(
+    *files: str, errors: type[GraphwireError] = DecodeError
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Give the decorated function what every function for users has: a wrong option gets a hint, errors name the file, the time
+    is logged.
+
+    Args:
+        files: the names of the parameters that take a file, or a program in another form.
+        errors: the class that foreign exceptions become (see `error_boundary`).
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def public(*args: P.args, **kwargs: P.kwargs) -> R:
+            start = time.perf_counter()
+            try:
+                result = function(*args, **kwargs)
+            except Exception as error:
+                signature = inspect.signature(function)
+                if unknown := kwargs.keys() - signature.parameters.keys():
+                    raise _unknown_option(function.__name__, min(unknown), signature.parameters) from None
+                if error.__traceback__ is None or error.__traceback__.tb_next is None:
+                    raise  # The call itself failed: its arguments do not fit the signature.
+                given = signature.bind_partial(*args, **kwargs).arguments
+                with Boundary(_named(files, given), _registry(given), error=errors):
+                    raise
+            if LOG.is_on():
+                given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+                done = ": ".join(filter(None, (function.__name__, _named(files or ("file",), given))))
+                LOG.info("%s, %.3f s", done, time.perf_counter() - start)
+            return result
+
+        return public
+
+    return decorate
+
+
+def _named(files: tuple[str, ...], given: dict[str, Any]) -> str:
+    return " and ".join(filter(None, (source_name(given[each]) for each in files if each in given)))
+
+
+def _registry(given: dict[str, Any]) -> Registry | None:
+    with suppress(Exception):  # `registry=` may be the wrong argument.
+        return registry_or_installed(given.get("registry"))
+    return None
+
+
+def _unknown_option(function: str, name: str, options: Iterable[str]) -> TypeError:
+    """Return the error of an argument that a function lacks, with what to use in its place."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    near = get_close_matches(name, options, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; {_OF_TORCH[name]}" if name in _OF_TORCH else hint
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+_OF_TORCH = {
+    "expected_opset_version": "operators are brought to the installed versions; `opset_version` of save and convert"
+    " chooses those of a file",
+    "map_location": "device= names the device",
+    "pickle_protocol": "graphwire writes no pickles",
+    "weights_only": "graphwire never runs a file's pickles",
+    "f": "the file is the first argument",
+    "ep": "the program is the first argument",
+}
+"""Arguments of torch's functions, and what to use instead."""
 
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -16,7 +16,7 @@ from graphwire.api.documents import (
     warn_of_dropped,
     without,
 )
-from graphwire.api.error_boundary import Boundary, reading, writing
+from graphwire.api.error_boundary import Boundary
 from graphwire.api.options import (
     Containers,
     Groups,
@@ -33,8 +33,8 @@ from graphwire.api.options import (
     group_names,
     options_of,
     programs_by_name,
+    public_function,
 )
-from graphwire.api.saved_weights import references_for, requires_external
 from graphwire.api.weights import (
     IN_FILE,
     Checkpoint,
@@ -63,7 +63,7 @@ DEFAULT_METHOD = "model"
 """The name of the program in a file that has only one."""
 
 
-@writing()
+@public_function(errors=EncodeError)
 def save(
     program: ExportedProgram | Mapping[str, ExportedProgram],
     file: PathOrFile,
@@ -143,6 +143,7 @@ def save(
     check_ranges(ranges, target)
     stripped = check_strip(strip)
     added = {} if "extra_files" in stripped else bytes_of_extra_files(extra_files)
+    outside = not isinstance(weights, Default)
     with paused_gc():  # Until the records are freed: a collection then finds nothing of them.
         encoded = _encoded(
             program,
@@ -152,11 +153,13 @@ def save(
             exact=isinstance(weights, Checkpoint) and weights.rest == "error",
         )
         encoded = {name: without(*each, stripped) for name, each in encoded.items()}
-        if not isinstance(weights, Default):
+        if outside:
+            from graphwire.api.saved_weights import requires_external
+
             encoded = requires_external(encoded)
         hashing = (
             begin_digests(each for _, each in encoded.values())
-            if target is None and isinstance(weights, Default)
+            if target is None and not outside
             else nullcontext()
         )
         unpacked: list[tuple[str, str]] = []
@@ -164,7 +167,11 @@ def save(
             documents, layout, done = documents_for_target(
                 encoded, format, target, registry, ranges, check_format=check_format
             )
-            references = references_for(encoded, file, weights, registry)
+            references = None
+            if outside:
+                from graphwire.api.saved_weights import references_for
+
+                references = references_for(encoded, file, weights, registry)
             save_package(
                 file,
                 documents,
@@ -190,7 +197,7 @@ def dumps(program: ExportedProgram | Mapping[str, ExportedProgram], **options: U
     return b"".join(stream.chunks)
 
 
-@writing("program")
+@public_function("program", errors=EncodeError)
 def to_schema(
     program: ExportedProgram,
     *,
@@ -215,7 +222,7 @@ def to_schema(
     return encode_program(program, registry_or_installed(registry), plain_containers=containers == "plain")
 
 
-@reading("program")
+@public_function("program")
 def from_schema(
     program: Program,
     payloads: Payloads,
@@ -245,6 +252,7 @@ def from_schema(
     from graphwire.bridge.binding import check_process_groups
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors.tensor_metas import target_device
+    from graphwire.bridge.torch_compat.private import is_in_job
 
     registry = registry_or_installed(registry)
     names = group_names(groups)
@@ -256,7 +264,8 @@ def from_schema(
     check_valid(program)
     program, origin, _, propagates = at_installed_opsets(program, registry, unknown_ops)
     program = with_group_names(program, names)
-    check_process_groups(program, registry, names)
+    if is_in_job():
+        check_process_groups(program, registry, names)
     return decode_program(
         program, payloads, registry, device=target_device(device), origin=origin, propagates=propagates
     )

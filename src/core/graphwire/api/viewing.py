@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.analysis.summary import named_nodes
 from graphwire.api.archive import Archive, open
-from graphwire.api.error_boundary import reading, source_name
-from graphwire.api.options import OpenOptions, options_of, programs_by_name
+from graphwire.api.error_boundary import source_name
+from graphwire.api.options import OpenOptions, options_of, programs_by_name, public_function
 from graphwire.api.programs import DEFAULT_METHOD, to_schema
 from graphwire.api.saved_weights import list_weights
 from graphwire.errors import (
@@ -113,7 +113,7 @@ class View:
         return f"<p>{told}, too much for a notebook: <code>.save(path)</code> writes it.</p>"
 
 
-@reading("source", "other")
+@public_function("source", "other")
 @options_of(open)
 def view(
     source: Viewable,

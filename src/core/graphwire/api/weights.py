@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -15,13 +16,12 @@ from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Problem, WeightsError
 from graphwire.registry import Registry, remedy_for_requirements
-from graphwire.schema import PluginRequirement, StoreReference, WeightReferences
+from graphwire.schema import PluginRequirement, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.source import Closing, type_text
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
-from graphwire.wire.weights.matching import Names
-from graphwire.wire.weights.reference_table import RANK_REMEDY, check_rank, records_of_rank
+from graphwire.wire.weights.matching import RANK_REMEDY, Names
 
 if TYPE_CHECKING:
     from graphwire.wire.archive.archive_record import RecordCache
@@ -99,8 +99,6 @@ class Checkpoint(msgspec.Struct, frozen=True):
                     f"{name}={getattr(self, name)!r:.80} is not a choice of Checkpoint",
                     remedy=f"Choose {' or '.join(map(repr, allowed))}",
                 )
-        from graphwire.wire.weights.reference_table import check_rank
-
         ranks = check_rank("ranks", self.ranks)
         if check_rank("rank", self.rank) is None:
             raise ArchiveError(
@@ -601,3 +599,46 @@ def records_in_store(
     return stores, {
         name: ExternalRecord(stores, name, each, copied=copied) for name, each in match.records.items()
     }
+
+
+_A_RANK = "Pass an integer, such as torch.distributed.get_rank()"
+
+
+def check_rank(name: str, rank: object) -> int | None:
+    """Return a rank, or a number of ranks, after a check that it is an integer or None.
+
+    Args:
+        name: the argument, for messages.
+
+    Raises:
+        ArchiveError: it is something else.
+    """
+    if rank is None:
+        return None
+    if not isinstance(rank, bool):
+        with suppress(TypeError):
+            return operator.index(rank)  # type: ignore[arg-type]
+    raise ArchiveError(f"{name}={rank!r:.80} is not an integer", remedy=_A_RANK)
+
+
+def records_of_rank(references: WeightReferences, rank: int | None) -> Mapping[str, RecordReference]:
+    """Return the records that one rank of a program has.
+
+    Args:
+        rank: the rank; None for a program that is not divided. The records of all ranks have equal names and sizes.
+
+    Raises:
+        ArchiveError: there is no such rank.
+    """
+    count = len(references.ranks)
+    if rank is not None and not count:
+        raise ArchiveError(
+            f"there is no rank {rank}: the weights are not divided between ranks",
+            remedy="Leave rank= out: all ranks load the same weights",
+        )
+    if rank is not None and not 0 <= rank < count:
+        raise ArchiveError(
+            f"there is no rank {rank}: the weights are divided between {count} ranks",
+            remedy=f"Pass rank= from 0 to {count - 1}",
+        )
+    return {**references.records, **references.ranks[rank or 0]} if count else references.records

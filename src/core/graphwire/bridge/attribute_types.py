@@ -20,7 +20,7 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputSpec
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from graphwire.analysis.validation.program_rules import UNREADABLE
-from graphwire.bridge.torch_compat.names import TreeSpec
+from graphwire.bridge.torch_compat.private import TreeSpec
 from graphwire.errors import EncodeError, GraphwireError, Problem, is_of_caller, shown
 from graphwire.evolve.plain_values import walk_nodes
 from graphwire.registry import Registry

@@ -257,8 +257,8 @@ _MOST_NODES = 3
 
 
 def check_process_groups(program: Program, registry: Registry, renamed: Mapping[str, str]) -> None:
-    """Check the process groups that torch's own collectives name in a program. Does nothing in a process without process
-    groups: there, a call says what it misses.
+    """Check the process groups that torch's own collectives name in a program. Only a process with process groups needs it:
+    elsewhere, a call says what it misses.
 
     Operators of other libraries are not checked, since those may have groups of their own.
 
@@ -268,8 +268,6 @@ def check_process_groups(program: Program, registry: Registry, renamed: Mapping[
     Raises:
         DecodeError: this process is not in a group, or its size differs. The message lists all such groups.
     """
-    if not is_in_job():
-        return
     faults = [(group, fault) for group in _checked_groups(program, registry) for fault in _faults(group)]
     if faults:
         here = ", ".join(f"{each.name!r} of {each.size} ({each.description})" for each in world_groups())

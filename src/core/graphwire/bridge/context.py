@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -189,9 +190,9 @@ class DecodeContext:
     """The frames of stack traces, as Python prints them."""
     sources: list[Any]
     """The provenance table, as torch's objects."""
-    traces: Unfolding = field(default_factory=lambda: traces_of(()))
+    traces: Unfolding = field(default_factory=partial(traces_of, ()))
     """Selects the stack traces to build."""
-    provenance: Unfolding = field(default_factory=lambda: provenance_of(()))
+    provenance: Unfolding = field(default_factory=partial(provenance_of, ()))
     """Selects the nodes that get their provenance."""
     describes: bool = True
     """Whether nodes get a `val`, the fake tensors and symbols that describe their values, and their origins. A module that only

@@ -18,9 +18,14 @@ from msgspec.structs import replace
 
 from graphwire.evolve.trees import ROOT, Record, Refuse, Where, with_module
 from graphwire.schema import Program, RangeConstraint, Version
-from graphwire.schema.texts.constructor import Expression, call, format_expression, parse_expression
 from graphwire.schema.texts.infix import format_infix, parse_infix
-from graphwire.schema.texts.operations import OPERATIONS
+from graphwire.schema.texts.operations import (
+    OPERATIONS,
+    Expression,
+    call,
+    format_expression,
+    parse_expression,
+)
 
 _ASSUMPTIONS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
     "zuf": (),

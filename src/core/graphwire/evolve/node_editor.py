@@ -43,8 +43,8 @@ from graphwire.schema import (
     Program,
     TensorMeta,
 )
-from graphwire.schema.texts.constructor import parse_expression
 from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.operations import parse_expression
 
 # --------------------------------------------- the state of one graph during a rewrite: its new nodes, tables and names
 # Torch-free, linear in the graph's size.

@@ -63,7 +63,7 @@ class Target(NamedTuple):
 
 
 _NEW_LAYOUTS: Final = {"2.1": "A1", "2.2": "A2", "2.3": "A3", "2.4": "A4", "2.8": "B1", "2.9": "B2"}
-"""The archive layouts (keys of `wire.layouts.LAYOUTS`) by the release that brought each; later releases keep it."""
+"""The archive layouts (keys of `wire.package_reader.LAYOUTS`) by the release that brought each; later releases keep it."""
 
 
 def _target(name: str, version: Version, layout: str | None) -> Target:

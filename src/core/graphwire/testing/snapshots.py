@@ -17,8 +17,7 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from graphwire.bridge.torch_compat.names import FakeTensor
-from graphwire.bridge.torch_compat.private import guards_of, symbolic_node, symbolic_parts
+from graphwire.bridge.torch_compat.private import FakeTensor, guards_of, symbolic_node, symbolic_parts
 from graphwire.bridge.torch_compat.pytree import children_of, context_of, is_treespec
 from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function
 from graphwire.registry import default_registry

@@ -11,28 +11,545 @@
     extra/PATH                                              the caller's extra files
 
 This is the layout of PyTorch's PT2 archive since torch 2.9. Documents in formats other than JSON, and the third config, are
-graphwire's. `layouts` describes the older layouts, which are supported too. `package_writer` writes packages.
+graphwire's. `package_writer` writes packages. Where each release of torch stores a program and its weights:
+
+    A1   torch 2.1         flat; one torch.save file, named .json, has the state dict and the lifted constants
+    A2   torch 2.2         flat; constants have a file of their own
+    A3   torch 2.3         flat; the torch.save files are named .pt
+    A4   torch 2.4 to 2.7  flat; the example inputs are a third torch.save file
+    B1   torch 2.8         a root folder, several programs; weights and constants are torch.save files
+    B2   torch 2.9 on      as B1, but each storage is a record, and a config describes the tensors in it. graphwire's layout
+
+In B1 and B2 the example inputs are a torch.save file; graphwire also writes a third config.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
+from typing import Final, TypeVar
 
 import msgspec
 
-from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
+from graphwire.errors import (
+    ArchiveError,
+    GraphwireError,
+    MissingRecordError,
+    Problem,
+    UnknownFormatError,
+    locate,
+)
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.registry import Registry, Tree, WireFormat, remedy_for_requirements
-from graphwire.schema import PluginRequirement, Program, WeightReferences
-from graphwire.wire.archive.archive_record import MANIFEST, Manifest, manifest_errors, read_manifest
+from graphwire.schema import (
+    PayloadConfig,
+    PayloadMeta,
+    PluginRequirement,
+    Program,
+    TensorMeta,
+    WeightReferences,
+)
+from graphwire.wire.archive.archive_record import (
+    MANIFEST,
+    Manifest,
+    SwappedRecord,
+    manifest_errors,
+    payload_record,
+    read_manifest,
+)
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record
 from graphwire.wire.archive.source import Closing, Readable
 from graphwire.wire.document import decode_json_record, read_document, read_program
-from graphwire.wire.layouts import PROVIDERS, Layout, descriptions, executable_members, open_layout
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.payloads import Payloads
+from graphwire.wire.payloads import (
+    CONSTANTS,
+    SAMPLE_INPUTS,
+    WEIGHTS,
+    Payloads,
+    Record,
+    StateDict,
+    extensions_of,
+    extent,
+    number_width,
+)
 from graphwire.wire.weights.reference_table import REFERENCES, read_references
+
+MODELS = "models/"
+_ONLY = "model"
+"""The name of the program in a layout that stores a single unnamed one."""
+BARE_DOCUMENT = "document"
+"""The layout of a document without an archive, for targets whose documents contain the weights."""
+PROVIDERS = "data/wire_formats.json"
+"""The record with the provider of each wire format that graphwire does not include, by suffix. A reader without the format
+names the provider."""
+CONFIG_SUFFIX = "_config.json"
+"""The end of each config's member name, in every layout."""
+with TYPE_ANALYSIS:
+    _CONFIGS = msgspec.json.Decoder(PayloadConfig)
+# Made at import rather than at first use: see `process`.
+
+
+class LayoutSpec(msgspec.Struct, frozen=True):
+    """One layout, described by the names of its members. `{name}` in them is the name of the program."""
+
+    name: str
+    releases: str
+    """The torch releases that write it."""
+    document: str
+    """The member that stores the program. In B1 and B2 graphwire replaces `.json` by the suffix of the wire format."""
+    weights: str
+    """A torch.save file, or if `has_configs` a config."""
+    constants: str
+    """A torch.save file, or if `has_configs` a config; empty if constants are among the weights."""
+    sample_inputs: str
+    """A torch.save file; empty if the layout has none."""
+    extra: str
+    """The folder of the caller's extra files."""
+    marker: str
+    """The member that identifies the layout among those later in `_DETECTED`; `*` matches any text."""
+    untyped: frozenset[str] = frozenset()
+    """The element types without a typed storage class that all these releases read."""
+    is_flat: bool = True
+    """Whether records are at the archive's top level, including `version`, and there is a single program."""
+    has_configs: bool = False
+    """Whether each storage is a separate record, described by a config."""
+
+    def member(self, kind: str, name: str) -> str:
+        """Return the member that stores a program's `document`, `weights`, `constants` or `sample_inputs`."""
+        return str(getattr(self, kind)).format(name=name)
+
+    def is_used_by(self, reader: ArchiveReader) -> bool:
+        """Return whether an archive has the member that identifies the layout."""
+        start, anything, end = self.marker.partition("*")
+        if not anything:
+            return self.marker in reader
+        return any(name.startswith(start) and name.endswith(end) for name in reader.names)
+
+
+_PROGRAM = "serialized_exported_program.json"
+_STATE = "serialized_state_dict"
+_CONSTANTS = "serialized_constants"
+_EXAMPLES = "serialized_example_inputs.pt"
+_FLAT_EXTRA = "extra_files/"
+
+_SINCE_2_2 = frozenset("complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz".split())
+_SINCE_2_3 = _SINCE_2_2 | {"uint16", "uint32", "uint64"}
+_SINCE_2_8 = _SINCE_2_3 | {"float8_e8m0fnu", "float4_e2m1fn_x2"}
+
+LAYOUTS: dict[str, LayoutSpec] = {
+    spec.name: spec
+    for spec in (
+        LayoutSpec("A1", "2.1", _PROGRAM, f"{_STATE}.json", "", "", _FLAT_EXTRA, _PROGRAM),
+        LayoutSpec(
+            "A2",
+            "2.2",
+            _PROGRAM,
+            f"{_STATE}.json",
+            f"{_CONSTANTS}.json",
+            "",
+            _FLAT_EXTRA,
+            f"{_CONSTANTS}.json",
+            _SINCE_2_2,
+        ),
+        LayoutSpec(
+            "A3",
+            "2.3",
+            _PROGRAM,
+            f"{_STATE}.pt",
+            f"{_CONSTANTS}.pt",
+            "",
+            _FLAT_EXTRA,
+            f"{_STATE}.pt",
+            _SINCE_2_3,
+        ),
+        LayoutSpec(
+            "A4",
+            "2.4 to 2.7",
+            _PROGRAM,
+            f"{_STATE}.pt",
+            f"{_CONSTANTS}.pt",
+            _EXAMPLES,
+            _FLAT_EXTRA,
+            _EXAMPLES,
+            _SINCE_2_3 | {"float8_e8m0fnu"},  # 2.7 only; earlier schemas have no number for the type
+        ),
+        LayoutSpec(
+            "B1",
+            "2.8",
+            f"{MODELS}{{name}}.json",
+            f"{WEIGHTS}{{name}}.pt",
+            f"{CONSTANTS}{{name}}.pt",
+            f"{SAMPLE_INPUTS}{{name}}.pt",
+            "extra/",
+            f"{WEIGHTS}*.pt",
+            _SINCE_2_8,
+            is_flat=False,
+        ),
+        LayoutSpec(
+            "B2",
+            "2.9 and later",
+            f"{MODELS}{{name}}.json",
+            f"{WEIGHTS}{{name}}_weights{CONFIG_SUFFIX}",
+            f"{CONSTANTS}{{name}}_constants{CONFIG_SUFFIX}",
+            f"{SAMPLE_INPUTS}{{name}}.pt",
+            "extra/",
+            f"{MODELS}*",
+            is_flat=False,
+            has_configs=True,
+        ),
+    )
+}
+"""Every layout, by name, oldest first."""
+
+_DETECTED = ("B1", "B2", "A2", "A4", "A3", "A1")
+"""The layouts in the order in which an archive is tested for them."""
+
+
+OWN_LAYOUT = "B2"
+"""The layout of files that are not written for a target; also called `pt2`."""
+
+
+def layout_named(name: str) -> LayoutSpec:
+    """Return the layout with a name; `pt2` is that of files without a target.
+
+    Raises:
+        ArchiveError: no layout has the name.
+    """
+    spec = LAYOUTS.get(OWN_LAYOUT if name == "pt2" else name)
+    if spec is None:
+        raise ArchiveError(f"there is no layout {name!r}", remedy=f"There are {', '.join(LAYOUTS)}")
+    return spec
+
+
+def config_members(name: str, layout: LayoutSpec | None = None) -> dict[str, str]:
+    """Return the config members of a program, by the attribute of `Payloads` that they describe.
+
+    torch has the first two; graphwire adds `sample_inputs`. A layout without configs stands for `OWN_LAYOUT`.
+    """
+    spec = layout if layout is not None and layout.has_configs else LAYOUTS[OWN_LAYOUT]
+    return {
+        "weights": spec.member("weights", name),
+        "constants": spec.member("constants", name),
+        "sample_inputs": f"{SAMPLE_INPUTS}{name}_sample_inputs{CONFIG_SUFFIX}",
+    }
+
+
+def open_layout(reader: ArchiveReader) -> Layout:
+    """Detect the layout of an archive by the names of its members.
+
+    Raises:
+        MissingRecordError: the archive contains no program.
+    """
+    if _PROGRAM not in reader and not any(map(_is_document, reader.names)):
+        code = any(name.startswith("data/aotinductor/") for name in reader.names)
+        found = "Was it written by graphwire or torch.export?"
+        if code:
+            found = "It holds compiled code, which is never loaded"
+        elif "data.pkl" in reader:
+            found = "torch.save or torch.jit.save wrote it. Export the module, and save what torch.export.export makes"
+        raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
+    flat = _PROGRAM in reader
+    tried = (LAYOUTS[name] for name in _DETECTED)
+    return Layout(next(spec for spec in tried if spec.is_flat == flat and spec.is_used_by(reader)), reader)
+
+
+_DESCRIPTIONS = frozenset({_PROGRAM, PROVIDERS, REFERENCES, "archive_format", "archive_version", "byteorder"})
+
+
+def descriptions(names: Iterable[str]) -> list[str]:
+    """Return the members that describe what an archive has: programs, configs and references, in any layout."""
+    return [
+        name
+        for name in names
+        if name in _DESCRIPTIONS or name.startswith(MODELS) or name.endswith(CONFIG_SUFFIX)
+    ]
+
+
+def _is_document(member: str) -> bool:
+    """Return whether a member is a program's document. The program's name may contain slashes."""
+    return member.startswith(MODELS) and "." in member.rpartition("/")[2]
+
+
+class Layout:
+    """An open archive, read in one of the layouts.
+
+    Args:
+        spec: the layout.
+        reader: the archive. It must stay open while this object is used.
+    """
+
+    def __init__(self, spec: LayoutSpec, reader: ArchiveReader) -> None:
+        self.spec = spec
+        self.reader = reader
+
+    @property
+    def title(self) -> str:
+        """The layout's name and torch releases, for messages."""
+        return f"{self.spec.name} (torch {self.spec.releases})"
+
+    @cached_property
+    def members(self) -> dict[str, str]:
+        """The member that stores each program, by program name.
+
+        Raises:
+            ArchiveError: two members store the same program.
+        """
+        if self.spec.is_flat:
+            return {_ONLY: _PROGRAM}
+        members: dict[str, str] = {}
+        for member in filter(_is_document, self.reader.names):
+            name = member.removeprefix(MODELS).rpartition(".")[0]
+            if name in members:
+                raise ArchiveError(f"two members hold the program {name!r}: {members[name]} and {member}")
+            members[name] = member
+        return members
+
+    @cached_property
+    def extra_files(self) -> tuple[str, ...]:
+        """The paths of the extra files that the caller of `save` added."""
+        folder = self.spec.extra
+        return tuple(name.removeprefix(folder) for name in self.reader.names if name.startswith(folder))
+
+    @cached_property
+    def payload_records(self) -> tuple[str, ...]:
+        """The members that store the bytes of payloads."""
+        if self.spec.is_flat:
+            wanted = (self.spec.weights, self.spec.constants, self.spec.sample_inputs)
+            return tuple(name for name in wanted if name and name in self.reader)
+        names = (name for name in self.reader.names if name.startswith("data/") and name != REFERENCES)
+        return tuple(name for name in names if not name.endswith(CONFIG_SUFFIX))
+
+    def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
+        """Return a program's payloads, without reading any tensor's elements.
+
+        `unread` and `warnings` of the result list what could not be read.
+
+        Args:
+            copied: whether each view of a record is a checked copy in memory, not a mapping.
+
+        Raises:
+            ArchiveError: a member is missing or damaged.
+            DecodeError: a torch.save file does not contain a dict of tensors.
+            LimitError: the archive exceeds the limits.
+        """
+        weights = self._state(name, "weights", WEIGHTS, "weight_", copied)
+        constants = self._state(name, "constants", CONSTANTS, "tensor_", copied)
+        payloads = Payloads(
+            weights.metas,
+            constants.metas,
+            records={**weights.records, **constants.records},
+            encoded={**weights.encoded, **constants.encoded},
+            unread={**weights.unread, **constants.unread},
+            requires=weights.requires | constants.requires,
+        )
+        config = config_members(name, self.spec)["sample_inputs"]
+        if not self.spec.is_flat and config in self.reader:
+            samples = self._read_config(config, SAMPLE_INPUTS, copied)
+            payloads.sample_inputs = samples.metas
+            payloads.requires |= samples.requires
+            payloads.records = {**payloads.records, **samples.records}
+        elif self.spec.sample_inputs:
+            from graphwire.wire.torch_files.torch_save_reader import read_sample_inputs
+
+            member = self.spec.member("sample_inputs", name)
+            stem = self._stem(name, "tensor_")
+            read_sample_inputs(self.reader, member, stem, copied=copied, payloads=payloads)
+        return payloads
+
+    # ------------------------------------------------------------------------------------------------- payloads
+
+    def _stem(self, name: str, stem: str) -> str:
+        """Return the prefix of the record names that represent storages inside torch.save files."""
+        return stem if len(self.members) == 1 else f"{stem}{name}_"
+
+    def _state(self, name: str, kind: str, folder: str, stem: str, copied: bool) -> StateDict:
+        """Return the weights or the constants of a program. If both forms exist, the torch.save file is read, as by torch."""
+        spec = self.spec if self.spec.is_flat else LAYOUTS["B1"]
+        member = spec.member(kind, name)
+        if not member:
+            return StateDict()
+        if member not in self.reader:
+            if spec.is_flat:
+                raise MissingRecordError(f"the archive has no {kind}", place=f"record {member!r}")
+            return self._read_config(config_members(name, self.spec)[kind], folder, copied)
+        if self.reader.size(member) == 0:
+            return StateDict()
+        try:
+            from graphwire.wire.torch_files.torch_save_reader import read_state_dict
+
+            return read_state_dict(self.reader.nested(member), folder, self._stem(name, stem), copied=copied)
+        except Exception as error:
+            locate(error, f"record {member!r}")
+            raise
+
+    @cached_property
+    def _is_big_endian(self) -> bool:
+        return "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
+
+    def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
+        data = self.reader.read(member)
+        config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
+        state = StateDict()
+        metas: dict[bytes, TensorMeta | None] = {}
+        for name, meta in config.items():
+            if meta.use_pickle:
+                stated = meta.tensor_meta
+                numbers = [] if stated is None else [*stated.sizes, *stated.strides, stated.storage_offset]
+                if any((each.as_int is None) == (each.as_expr is None) for each in numbers):
+                    raise damaged_record(
+                        member, f"the tensor {name!r:.200} has a number with no variant, or two"
+                    )
+                self._add_pickled(state, name, meta, folder, copied)
+                continue
+            # Equal metas become one record, which is read once.
+            meta.tensor_meta = metas.setdefault(msgspec.json.encode(meta.tensor_meta), meta.tensor_meta)
+            state.metas[name] = meta
+            state.requires.update(extensions_of(meta))
+            full_name = folder + meta.path_name
+            if full_name not in self.reader or meta.placement is not None or full_name in state.records:
+                continue
+            record: Record = payload_record(self.reader, full_name, copied=copied)
+            if meta.tensor_meta is not None:
+                if not record.nbytes and meta.tensor_meta.device.type == "meta" and extent(meta.tensor_meta):
+                    meta.placement, meta.path_name = "meta", ""  # as torch writes it
+                    continue
+                if self._is_big_endian and (width := number_width(meta.tensor_meta.dtype_text)) > 1:
+                    record = SwappedRecord(record, width)
+            state.records[full_name] = record
+        return state
+
+    def _add_pickled(self, state: StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool) -> None:
+        """Add a payload that torch pickled: a tensor, or an object, which is not read."""
+        member = folder + meta.path_name
+        if meta.path_name.startswith(("custom_obj_", "opaque_obj_")):
+            state.unread[name] = "a pickled object, which is not read because reading it would run code"
+            return
+        if (
+            member in state.pickled
+        ):  # torch writes one record for each; reading one for many names would take unbounded time
+            state.unread[name] = "a pickle that another value also uses"
+            return
+        state.pickled.add(member)
+        try:
+            from graphwire.wire.torch_files.torch_save_reader import read_tensor
+
+            read_tensor(state, name, self.reader.nested(member), folder, f"{meta.path_name}.", copied=copied)
+        except GraphwireError as error:
+            state.unread[name] = error.problem
+
+
+_EXECUTABLE_SUFFIXES = {
+    **dict.fromkeys((".so", ".dll", ".dylib", ".pyd", ".o", ".a", ".cubin", ".exe"), "this is compiled code"),
+    **dict.fromkeys((".pkl", ".pickle"), "this is a pickle"),
+    **dict.fromkeys((".py", ".pyc", ".sh", ".cpp"), "this is source code"),
+}
+_MAGICS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+
+
+def executable_members(reader: ArchiveReader) -> list[Problem]:
+    """Return a problem for each member of an archive that contains executable code."""
+    found = [(name, _executable(reader, name)) for name in reader.names]
+    return [
+        Problem(f"record {name!r}", "executable", f"{why}; it is never loaded") for name, why in found if why
+    ]
+
+
+def _executable(reader: ArchiveReader, name: str) -> str:
+    """Return a description of a member that contains executable code; empty for any other member."""
+    suffix = name[name.rindex(".") :].lower() if "." in name.rpartition("/")[2] else ""
+    if suffix in _EXECUTABLE_SUFFIXES:
+        return _EXECUTABLE_SUFFIXES[suffix]
+    if name.startswith(("data/weights/", "data/constants/tensor_", "data/sample_inputs/")):
+        return ""  # the bytes of a tensor may look like anything
+    try:
+        return "this is compiled code" if reader.head(name, 4).startswith(_MAGICS) else ""
+    except GraphwireError:  # the check of checksums reports it
+        return ""
+
+
+def schema_version_text(document: bytes) -> str:
+    """Return the schema version of a JSON document as the member `version` of a flat archive states it, such as `2` or `7.3`.
+
+    Raises:
+        ArchiveError: the document does not state its schema version.
+    """
+    try:
+        match json.loads(document):
+            case {"schema_version": int(version)}:
+                return str(version)
+            case {"schema_version": {"major": int(major), "minor": int(minor)}}:
+                return f"{major}.{minor}"
+    except (ValueError, RecursionError):
+        pass
+    raise ArchiveError("the document does not state its schema version, which old torch requires")
+
+
+# ------------------------- renames weights whose names cannot be attributes, as the quantizer of torch 2.1 creates them
+# `L['self'][0]_scale_0`.
+#
+# The new name depends only on the old one, so the signature and the state dict can be renamed independently.
+
+
+Value = TypeVar("Value")
+
+_QUOTED: Final = r"[\"\\]"
+_SIGN: Final = r"(?a)[^\w.]"
+_FIELDS: Final = ("parameter_name", "buffer_name", "tensor_constant_name")
+
+
+def sanitized_name(name: str) -> str:
+    """Return a name with a double quote or backslash with underscores for all special characters; any other unchanged."""
+    return re.sub(_SIGN, "_", name) if re.search(_QUOTED, name) else name
+
+
+def sanitize_weight_names(program: Program) -> list[tuple[str, str]]:
+    """Rename the weights in a program's signature, except where two would get the same name.
+
+    Returns:
+        The changed names, each with the new one.
+    """
+    signature = program.graph_module.signature
+    places = [
+        (kind, field, getattr(kind, field))
+        for spec in (*signature.input_specs, *signature.output_specs)
+        for kind in (getattr(spec, variant) for variant in spec.__struct_fields__)
+        for field in _FIELDS
+        if hasattr(kind, field)
+    ]
+    names = _renamed({name: None for _, _, name in places})
+    for kind, field, name in places:
+        setattr(kind, field, names[name])
+    return [(old, new) for old, new in names.items() if old != new]
+
+
+def sanitize_payload_names(payloads: Payloads) -> None:
+    """Rename the weights and constants of a program's payloads in the same way."""
+    names = _renamed(dict.fromkeys((*payloads.weights, *payloads.constants, *payloads.unread)))
+    if all(old == new for old, new in names.items()):
+        return
+    for meta in (*payloads.weights.values(), *payloads.constants.values()):
+        meta.same_as = names.get(meta.same_as or "", meta.same_as)
+        meta.weight = names.get(meta.weight or "", meta.weight)
+    payloads.weights = _with(payloads.weights, names)
+    payloads.constants = _with(payloads.constants, names)
+    payloads.unread = _with(payloads.unread, names)
+    payloads.encoded = _with(payloads.encoded, names)
+
+
+def _renamed(names: dict[str, None]) -> dict[str, str]:
+    """Map each name to its sanitized name, or to itself if several names would become equal."""
+    wanted: dict[str, list[str]] = {}
+    for name in names:
+        wanted.setdefault(sanitized_name(name), []).append(name)
+    return {name: plain if len(of) == 1 else name for plain, of in wanted.items() for name in of}
+
+
+def _with(values: dict[str, Value], names: dict[str, str]) -> dict[str, Value]:
+    return {names.get(name, name): value for name, value in values.items()}
+
 
 NO_MANIFEST = Problem(
     f"record {MANIFEST!r}",
@@ -70,15 +587,6 @@ class Package(Closing):
         """
         return open_layout(self.archive)
 
-    @property
-    def members(self) -> dict[str, str]:
-        """The member that stores each program, by program name.
-
-        Raises:
-            ArchiveError: there is no program, or two members store the same one.
-        """
-        return self.layout.members
-
     def member_of(self, name: str) -> str:
         """Return the member that stores a program.
 
@@ -86,9 +594,9 @@ class Package(Closing):
             MissingRecordError: no program has that name.
         """
         try:
-            return self.members[name]
+            return self.layout.members[name]
         except KeyError:
-            names = ", ".join(map(repr, self.members))
+            names = ", ".join(map(repr, self.layout.members))
             raise MissingRecordError(
                 f"the archive holds no program {name!r}", remedy=f"It holds {names}"
             ) from None
@@ -151,19 +659,6 @@ class Package(Closing):
         program = read_program(data, wire_format, self._limits)
         return program or read_document(data, wire_format, self._limits)
 
-    def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
-        """Return a program's payloads.
-
-        Args:
-            copied: whether each view of a record is a checked copy in memory, not a mapping.
-
-        Raises:
-            ArchiveError: a member is missing or damaged.
-            DecodeError: a torch.save file does not contain a dict of tensors.
-        """
-        self.member_of(name)
-        return self.layout.payloads_of(name, copied=copied)
-
     @cached_property
     def references(self) -> WeightReferences | None:
         """Where the weights are that the archive lacks; None if it has all of them.
@@ -189,32 +684,14 @@ class Package(Closing):
         """
         return read_manifest(self.archive.read(MANIFEST)) if MANIFEST in self.archive else Manifest({})
 
-    @property
-    def payload_records(self) -> tuple[str, ...]:
-        """The names of the records that store the bytes of payloads."""
-        return self.layout.payload_records
-
-    @property
-    def extra_files(self) -> tuple[str, ...]:
-        """The paths of the caller's extra files."""
-        return self.layout.extra_files
-
-    def read_extra(self, path: str) -> bytes:
-        """Return the bytes of an extra file.
-
-        Raises:
-            MissingRecordError: no extra file has that path.
-        """
-        return self.archive.read(self.layout.spec.extra + path)
-
     def check_payloads(self) -> None:
         """Check the records of all payloads against their checksums and the digests in the manifest.
 
         Raises:
             GraphwireError: as `ArchiveReader.verify`.
         """
-        self.archive.expect(self.payload_records)
-        for fault in manifest_errors(self.archive, self.manifest, self.payload_records):
+        self.archive.expect(self.layout.payload_records)
+        for fault in manifest_errors(self.archive, self.manifest, self.layout.payload_records):
             raise fault
 
     @property
@@ -250,7 +727,7 @@ class Package(Closing):
         except GraphwireError as error:
             problems.append(Problem(error.place, "manifest", error.problem))
             listed = None
-        skipped = frozenset() if payloads else frozenset(self.payload_records)
+        skipped = frozenset() if payloads else frozenset(self.layout.payload_records)
         read = [name for name in self.archive.names if name not in skipped]
         found = manifest_errors(self.archive, manifest, read)
         problems += [Problem(fault.place, "record", fault.problem) for fault in found]

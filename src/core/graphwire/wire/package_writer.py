@@ -15,7 +15,7 @@ from graphwire.wire.archive.atomic_file import atomic_write, write_all
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.source import file_name, is_mapped, type_text
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.layouts import (
+from graphwire.wire.package_reader import (
     BARE_DOCUMENT,
     OWN_LAYOUT,
     PROVIDERS,

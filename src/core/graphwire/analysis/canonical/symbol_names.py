@@ -21,8 +21,8 @@ import msgspec
 
 from graphwire.errors import ExpressionError, GraphwireError
 from graphwire.schema import Float, RangeConstraint, decode_float
-from graphwire.schema.texts.constructor import Expression, format_expression, parse_expression, symbols_of
 from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.operations import Expression, format_expression, parse_expression, symbols_of
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
 
 # --------------------------- deterministic bytes of a content tree: MessagePack with exactly one encoding for each tree

@@ -30,8 +30,8 @@ from graphwire.schema import (
     value_name,
     variant_of,
 )
-from graphwire.schema.texts.constructor import Expression
 from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.operations import Expression
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
 
 _MAX_TEXT = 120

@@ -80,9 +80,9 @@ from graphwire.schema import (
     RangeConstraint,
     value_name,
 )
-from graphwire.schema.texts.constructor import CONSTANTS, parse_expression, symbols_of
 from graphwire.schema.texts.guard import check_guard
 from graphwire.schema.texts.infix import check_expression, check_range_key
+from graphwire.schema.texts.operations import CONSTANTS, parse_expression, symbols_of
 from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 
 

@@ -49,8 +49,8 @@ from graphwire.bridge.graph.values import (
 from graphwire.bridge.tensors.symbols import is_cheap_to_compute
 from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
 from graphwire.bridge.torch_compat.code_text import choose_targets, taken_attributes
-from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import (
+    FakeTensor,
     graph_module,
     mark_parameter_or_buffer,
     no_torch_function,

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, OpaqueOrigin, Operator
-from graphwire.bridge.torch_compat.names import HigherOrderOperator, OpOverload
-from graphwire.bridge.torch_compat.private import operators_in
+from graphwire.bridge.torch_compat.private import HigherOrderOperator, OpOverload, operators_in
 from graphwire.errors import (
     EncodeError,
     GraphwireError,

@@ -44,8 +44,9 @@ from graphwire.bridge.torch_compat.fake_tensors import (
     run_on_metadata,
     why_not_run,
 )
-from graphwire.bridge.torch_compat.names import FakeTensor, is_traceable_wrapper_subclass
 from graphwire.bridge.torch_compat.private import (
+    FakeTensor,
+    is_traceable_wrapper_subclass,
     parameter_or_buffer,
     preserved_process_state,
     schema_of,

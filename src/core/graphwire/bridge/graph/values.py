@@ -24,8 +24,8 @@ from graphwire.bridge.tensors.coded_values import decode_composition, encode_com
 from graphwire.bridge.tensors.symbols import decode_number, encode_number
 from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
 from graphwire.bridge.torch_compat.code_text import NodeMaker
-from graphwire.bridge.torch_compat.names import FakeTensor
 from graphwire.bridge.torch_compat.private import (
+    FakeTensor,
     mark_parameter_or_buffer,
     parameter_or_buffer,
     script_class_name,

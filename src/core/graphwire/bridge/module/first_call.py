@@ -19,8 +19,7 @@ from typing import Any
 import torch
 
 from graphwire.bridge.torch_compat.code_text import may_hide
-from graphwire.bridge.torch_compat.names import OpOverload
-from graphwire.bridge.torch_compat.private import generate_code
+from graphwire.bridge.torch_compat.private import OpOverload, generate_code
 from graphwire.bridge.torch_compat.pytree import flatten_by_spec, unflatten
 from graphwire.process import one_build_at_a_time
 

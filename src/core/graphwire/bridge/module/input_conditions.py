@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from graphwire import schema
 from graphwire.errors import shown
-from graphwire.schema.texts.constructor import Expression, parse_expression
 from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.operations import Expression, parse_expression
 
 Step = tuple[str, Any]
 """`attribute`, `call` or `item`, with a name or an index."""

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from graphwire.bridge.module.first_call import be_usual
-from graphwire.bridge.torch_compat.names import HigherOrderOperator, OpOverload
-from graphwire.bridge.torch_compat.private import pytree_code
+from graphwire.bridge.torch_compat.private import HigherOrderOperator, OpOverload, pytree_code
 
 
 class ProgramModule(torch.fx.GraphModule):

@@ -21,9 +21,8 @@ from sympy.printing.repr import srepr
 from graphwire.bridge.torch_compat.private import shape_function
 from graphwire.bridge.torch_compat.symbolic import FloorDiv, Where, int_oo
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
-from graphwire.schema.texts.constructor import Expression, parse_expression
 from graphwire.schema.texts.infix import growth_of
-from graphwire.schema.texts.operations import OPERATIONS
+from graphwire.schema.texts.operations import OPERATIONS, Expression, parse_expression
 
 Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
 

@@ -11,8 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 
-from graphwire.bridge.torch_compat.names import FakeTensor
-from graphwire.bridge.torch_compat.private import is_transformed
+from graphwire.bridge.torch_compat.private import FakeTensor, is_transformed
 from graphwire.errors import DecodeError, MissingRecordError
 from graphwire.process import Resource
 from graphwire.wire.archive.source import ALIGNMENT, memory_at

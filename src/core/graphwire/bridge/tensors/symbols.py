@@ -18,9 +18,8 @@ from graphwire.bridge.torch_compat.private import (
     symbolic_parts,
 )
 from graphwire.errors import DecodeError, ExpressionError, shown
-from graphwire.schema.texts.constructor import Expression, parse_expression, symbols_of
 from graphwire.schema.texts.infix import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of, parse_infix
-from graphwire.schema.texts.operations import evaluate
+from graphwire.schema.texts.operations import Expression, evaluate, parse_expression, symbols_of
 
 if TYPE_CHECKING:
     import sympy

@@ -22,14 +22,19 @@ import torch
 from torch._export.verifier import Verifier
 from torch._higher_order_ops.effects import _get_schema, with_effects
 from torch._library.fake_class_registry import FakeScriptObject
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import custom_ops
 from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.graph import _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
 from torch.overrides import _get_current_function_mode_stack
-from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import (
+    _disable_current_modes,
+    _get_current_dispatch_mode_stack,
+    is_traceable_wrapper_subclass,
+)
+from torch.utils._pytree import TreeSpec
 
 from graphwire.bridge.torch_compat.code_text import python_code
 from graphwire.bridge.torch_compat.verifiers import check_program
@@ -39,6 +44,9 @@ from graphwire.process import Resource
 if TYPE_CHECKING:
     import sympy
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+__all__ = ["FakeTensor", "HigherOrderOperator", "OpOverload", "TreeSpec", "is_traceable_wrapper_subclass"]
+"""Classes of torch that its private modules have. The rest of the bridge imports them from here."""
 
 # --------------- saves, compares and restores the process-wide and thread-wide state of torch, which no load may change
 

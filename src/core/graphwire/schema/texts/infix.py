@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.constructor import (
+from graphwire.schema.texts.operations import (
     CONSTANTS,
+    MAX_BITS,
     MAX_DEPTH,
+    OPERATIONS,
     Expression,
     call,
     check_digits,
@@ -30,7 +32,6 @@ from graphwire.schema.texts.constructor import (
     refuse,
     symbol,
 )
-from graphwire.schema.texts.operations import MAX_BITS, OPERATIONS
 
 _TOKEN = re.compile(
     r"""\s*(?:

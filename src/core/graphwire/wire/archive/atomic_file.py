@@ -11,13 +11,15 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from graphwire.errors import ArchiveError, note_caller
 from graphwire.process import Resource
 from graphwire.wire.archive.source import file_name
 from graphwire.wire.remote import RemoteFile
-from graphwire.wire.remote_files import RemoteWrite
+
+if TYPE_CHECKING:
+    from graphwire.wire.remote_files import RemoteWrite
 
 _MAX_CHUNKS = 1024
 """The number of buffers that one `writev` accepts on Linux, macOS and the BSDs."""
@@ -164,7 +166,11 @@ def atomic_write(path: str | os.PathLike[str] | RemoteFile) -> _AtomicWrite | Re
     Raises:
         OSError: the folder is not writable, or the disk is full.
     """
-    return RemoteWrite(path) if isinstance(path, RemoteFile) else _AtomicWrite(path)
+    if isinstance(path, RemoteFile):
+        from graphwire.wire.remote_files import RemoteWrite
+
+        return RemoteWrite(path)
+    return _AtomicWrite(path)
 
 
 def write_chunks(file: io.FileIO, chunks: Sequence[bytes | memoryview]) -> None:

@@ -90,6 +90,7 @@ class TorchSave:
     def __init__(
         self, reader: ArchiveReader, *, foreign: bool = False, limits: PickleLimits | None = None
     ) -> None:
+
         self.reader = reader
         limits = limits or reader.limits.pickle
         order = reader.read("byteorder") if "byteorder" in reader else b"little"

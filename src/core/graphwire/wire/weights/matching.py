@@ -16,6 +16,8 @@ from graphwire.schema import ITEM_SIZES, PayloadMeta, RecordReference, Region
 from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
 from graphwire.wire.weights.reference_table import is_contiguous, is_dense, regions_problems, row_major
 
+RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
+
 
 class Piece(NamedTuple):
     """A part of a weight, and the stored tensor that it is taken from.

@@ -41,7 +41,8 @@ from graphwire.wire.limits import DEFAULT_ATTEMPTS, DEFAULT_LIMITS, Attempts, Li
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.remote_files import RemoteSource
 from graphwire.wire.weights.folder import Folder, RemoteFolder
-from graphwire.wire.weights.reference_table import RANK_REMEDY, is_dense, tiles, used_files
+from graphwire.wire.weights.matching import RANK_REMEDY
+from graphwire.wire.weights.reference_table import is_dense, tiles, used_files
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
 _CHANGED = "Restore the files, or pass weights= to use others on purpose"

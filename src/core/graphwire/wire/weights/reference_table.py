@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -369,8 +367,6 @@ _MOST_BYTES = 1 << 62
 with TYPE_ANALYSIS:
     _TABLES = msgspec.json.Decoder(WeightReferences)
 _DIGEST = r"(?a)[0-9a-f]{64}"
-RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
-_A_RANK = "Pass an integer, such as torch.distributed.get_rank()"
 _KIND = r"(?a)[a-z][a-z0-9_]*"
 
 
@@ -392,46 +388,6 @@ def read_references(data: bytes) -> WeightReferences:
         place = f"record {REFERENCES!r}"
         raise WeightsError(problems, place=place, remedy="The file is damaged or hostile; write it again")
     return references
-
-
-def check_rank(name: str, rank: object) -> int | None:
-    """Return a rank, or a number of ranks, after a check that it is an integer or None.
-
-    Args:
-        name: the argument, for messages.
-
-    Raises:
-        ArchiveError: it is something else.
-    """
-    if rank is None:
-        return None
-    if not isinstance(rank, bool):
-        with suppress(TypeError):
-            return operator.index(rank)  # type: ignore[arg-type]
-    raise ArchiveError(f"{name}={rank!r:.80} is not an integer", remedy=_A_RANK)
-
-
-def records_of_rank(references: WeightReferences, rank: int | None) -> Mapping[str, RecordReference]:
-    """Return the records that one rank of a program has.
-
-    Args:
-        rank: the rank; None for a program that is not divided. The records of all ranks have equal names and sizes.
-
-    Raises:
-        ArchiveError: there is no such rank.
-    """
-    count = len(references.ranks)
-    if rank is not None and not count:
-        raise ArchiveError(
-            f"there is no rank {rank}: the weights are not divided between ranks",
-            remedy="Leave rank= out: all ranks load the same weights",
-        )
-    if rank is not None and not 0 <= rank < count:
-        raise ArchiveError(
-            f"there is no rank {rank}: the weights are divided between {count} ranks",
-            remedy=f"Pass rank= from 0 to {count - 1}",
-        )
-    return {**references.records, **references.ranks[rank or 0]} if count else references.records
 
 
 def _store_problems(stores: Sequence[StoreReference]) -> Iterator[Problem]:
