@@ -182,6 +182,41 @@ shown("keys do what a mouse does", "transformer", async (page) => {
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("role")), "treeitem");
 });
 
+const AXE = readFileSync(made("../../node_modules/axe-core/axe.min.js"), "utf8");
+
+/** Lists what axe has against a page. */
+async function violations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const { axe } = window as unknown as { axe: { run: (what: Document, options: object) => Promise<{ violations: { id: string; nodes: { target: string[] }[] }[] }> } };
+    const found = await axe.run(document, { resultTypes: ["violations"] });
+    return found.violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ target }) => target.join(" ")).join(", ")}`);
+  });
+}
+
+for (const [name, options] of [
+  ["", {}], ["overlay", { hash: "#node=layer_norm_2" }], ["moved", { dark: true }], ["difference", { hash: "#node=linear_7" }], ["cond", { width: 390, height: 844 }], ["methods", { dark: true, hash: "#search=op:linear" }],
+] as const) {
+  shown(`axe finds nothing on the page ${name === "" ? "without a program" : name}`, name, async (page) => {
+    assert.deepEqual(await violations(page), []);
+    for (const each of "width" in options ? [] : await page.getByRole("tab").all()) {
+      await each.click();
+      assert.deepEqual(await violations(page), [], (await each.textContent()) ?? "");
+    }
+    if (name === "") return;
+    await page.evaluate(() => document.querySelector("[data-toggle=reshapes]")?.dispatchEvent(new MouseEvent("click")));
+    await page.keyboard.press("?");
+    assert.deepEqual(await violations(page), []);
+  }, options);
+}
+
+shown("an outline tells what is drawn as text", "convnet", async (page) => {
+  await page.locator("#outline li").first().waitFor({ state: "attached" });
+  const lines = await page.locator("#outline li").allTextContents();
+  assert.ok(lines.some((line) => line.startsWith("node 0 · conv2d 3×3, 8, from input, float32 [2, 8, 16, 16], to ")), lines.join("\n"));
+  assert.equal(lines.length, await page.locator("#drawing .box").count());
+});
+
 for (const [width, height] of [[1440, 900], [390, 844]] as const) {
   shown(`texts of the drawing have 11 pixels or more at first, on a screen of ${width} × ${height}`, "deep", async (page) => {
     const sizes = await page.locator("#drawing text").evaluateAll((texts) => texts.map((text) => parseFloat(getComputedStyle(text).fontSize) * ((text as SVGTextElement).getScreenCTM()?.a ?? 0)));

@@ -17,6 +17,7 @@ import { listenToKeys } from "./keys.js";
 import { linkOf, readLink, showLink } from "./links.js";
 import { detailsPanel } from "./panels/details.js";
 import { panelsOf, type Panel } from "./panels/all.js";
+import { outlineOf } from "./outline.js";
 import { legendOf, type Chooser } from "./panels/numbers.js";
 import { pictureOf } from "./picture.js";
 import { Tabs } from "./tabs.js";
@@ -28,6 +29,7 @@ export interface Parts {
   readonly tabs: HTMLElement;
   readonly panel: HTMLElement;
   readonly details: HTMLElement;
+  readonly outline: HTMLElement;
   readonly search: HTMLInputElement;
   readonly found: HTMLElement;
   readonly legend: HTMLElement;
@@ -56,6 +58,7 @@ export class App implements Chooser {
   private measure: Measure | null = null;
   private hits: readonly Item[] = [];
   private hit = -1;
+  private outlining: ReturnType<typeof setTimeout> | undefined;
   private readonly index: Index;
   private readonly panels: readonly Panel[];
   private readonly tabs: Tabs;
@@ -292,14 +295,21 @@ export class App implements Chooser {
     this.showToggles();
   }
 
-  /** Shows in the buttons above the drawing what is drawn. */
+  /** Shows in the buttons above the drawing, and in the outline, what is drawn. */
   private showToggles(): void {
+    this.outlineSoon();
     const counts = { weights: this.side.weights.length, reshapes: this.passing };
     for (const button of this.parts.view.querySelectorAll<HTMLElement>("[data-toggle]")) {
       const name = button.dataset["toggle"] === "weights" ? "weights" : "reshapes";
       button.setAttribute("aria-pressed", String(this.folding[name]));
       button.hidden = counts[name] === 0;
     }
+  }
+
+  /** Writes what is drawn as text, for readers of the screen; later, since the drawing does not wait for it. */
+  private outlineSoon(): void {
+    clearTimeout(this.outlining);
+    this.outlining = setTimeout(() => { this.parts.outline.replaceChildren(outlineOf(this.root, this.scene)); }, 200);
   }
 
   private decoration(): Decoration {

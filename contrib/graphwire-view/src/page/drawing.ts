@@ -99,13 +99,11 @@ export class Drawing {
     const count = found.get(item) ?? 0;
     const small = isPassing(item);
     const classes = ["box", item.kind, item.kind === "node" ? categoryOf(item) : "", small ? "small" : "", item.kind === "input" && item.users.length === 0 ? "unused" : "", open ? `open depth-${depth % 3}` : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
-    const label = [item.kind, titleOf(item), item.name === item.title ? "" : item.name, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : "", colour?.text ?? ""];
     const group = svg("g", {
       class: classes.filter((each) => each !== "").join(" "),
       id: `box-${item.id}`,
       "data-item": item.id,
       role: "button",
-      "aria-label": shownText(label.filter((each) => each !== "").join(", ")),
       ...(item.isGroup ? { "aria-expanded": String(open) } : {}),
     });
     const isRound = item.kind === "input" || item.kind === "output" || item.kind === "weight";
@@ -122,6 +120,10 @@ export class Drawing {
       group.append(svg("text", { x: x + width + 4, y: y + height / 2 + 4, class: "value" }, colour.text));
     }
     group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.path}` : item.path));
+    for (const text of group.querySelectorAll("text, title")) text.before(" "); // a label begins with all that is seen
+    const seen = texts && !open ? group.textContent : `${titleOf(item)} ${group.textContent}`;
+    const label = [seen.replace(/\s+/g, " ").trim(), item.kind, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : ""];
+    group.setAttribute("aria-label", shownText(label.filter((each) => each !== "").join(", ")));
     return group;
   }
 
@@ -164,7 +166,7 @@ function inked(made: SVGElement, part: "fill" | "stroke", ink: string | null | u
 
 function boxTexts({ item, x, y, width, open, caption }: Box, ink: string | null): SVGElement[] {
   const { title, aside, lines } = caption;
-  const more = aside === "" ? null : svg("tspan", { class: "aside", dx: 8 }, aside);
+  const more = aside === "" ? null : svg("tspan", { class: "aside", dx: 4 }, ` ${aside}`);
   if (open) return [svg("text", { x: x + 26, y: y + HEADER / 2 + 5, class: "group-title" }, title, more)];
   const small = isPassing(item);
   const middle = x + width / 2;

@@ -26,6 +26,7 @@ function freshParts(): Parts {
     tabs: part("tabs", HTMLElement),
     panel: part("panel", HTMLElement),
     details: part("details", HTMLElement),
+    outline: part("outline", HTMLElement),
     search: part("search", HTMLInputElement),
     found: part("found", HTMLElement),
     legend: part("legend", HTMLElement),

@@ -28,8 +28,12 @@ export class Tabs {
       tab.tabIndex = chosen ? 0 : -1;
     }
     this.holder.setAttribute("aria-labelledby", `tab-${panel.name}`);
-    this.holder.replaceChildren(panel.make());
+    this.fill(panel);
     this.holder.scrollTop = 0;
+  }
+
+  private fill(panel: Panel): void {
+    this.holder.replaceChildren(html("h2", { class: "unseen" }, panel.title), panel.make());
   }
 
   /** Makes the panel again, if it shows what is folded. */
@@ -37,7 +41,7 @@ export class Tabs {
     if (this.current?.showsFolding !== true) return;
     const { scrollTop } = this.holder;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["tree"] : undefined;
-    this.holder.replaceChildren(this.current.make());
+    this.fill(this.current);
     this.holder.scrollTop = scrollTop;
     if (focused === undefined) return;
     for (const row of this.holder.querySelectorAll<HTMLElement>("[role=treeitem]")) {
@@ -58,7 +62,7 @@ export class Tabs {
       item.kind === "node" ? item.title : item.type === "" ? item.kind : item.type,
       item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.name ?? ""),
     ]);
-    this.holder.replaceChildren(html("div", { class: "hits" }, html("h3", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));
+    this.holder.replaceChildren(html("div", { class: "hits" }, html("h2", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));
   }
 
   private move(event: KeyboardEvent): void {
