@@ -74,7 +74,12 @@ def shares() -> Iterator[tuple[str, Share]]:
     yield "graphwire", Share(("src/**/*.py",), apart=(*WITH_TORCH, *SUITES), nested=False)
     yield (
         "graphwire, inside functions",
-        Share(("src/**/*.py",), ("torch", "remote", "completion"), apart=SUITES, optional=("numpy",)),
+        Share(
+            ("src/**/*.py",),
+            ("torch", "remote", "completion"),
+            apart=SUITES,
+            optional=("numpy", "aiobotocore"),
+        ),
     )
     yield "graphwire.testing", Share(SUITES, ("test",))
     extras = extras_of_targets()

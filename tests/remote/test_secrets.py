@@ -30,7 +30,7 @@ get_loop()
 SECRET = "hunter2-7d1f"
 
 
-class _Server(http.server.ThreadingHTTPServer):
+class RedirectingServer(http.server.ThreadingHTTPServer):
     """Records what it is sent, and answers with the file, or with a redirection."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    server: _Server
+    server: RedirectingServer
 
     def do_GET(self) -> None:
         self.server.seen.append(dict(self.headers))
@@ -77,8 +77,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def servers() -> Iterator[tuple[_Server, _Server]]:
-    made = _Server(), _Server()
+def servers() -> Iterator[tuple[RedirectingServer, RedirectingServer]]:
+    made = RedirectingServer(), RedirectingServer()
     for each in made:
         threading.Thread(target=each.serve_forever, args=(0.01,), daemon=True).start()
     made[0].to, made[1].content = made[1].url, _PROGRAM
@@ -124,7 +124,7 @@ def _is_told(seen: list[dict[str, str]]) -> bool:
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("chain", ["", "simplecache::"])
 def test_a_redirection_takes_no_secret_to_another_origin(
-    options: str, chain: str, servers: tuple[_Server, _Server], tmp_path: Path
+    options: str, chain: str, servers: tuple[RedirectingServer, RedirectingServer], tmp_path: Path
 ) -> None:
     first, second = servers
     given = OPTIONS[options]()
@@ -136,8 +136,19 @@ def test_a_redirection_takes_no_secret_to_another_origin(
     assert not _is_told(second.seen)
 
 
+@pytest.mark.parametrize("chain", ["", "simplecache::"])
+def test_a_header_that_the_caller_allows_by_name_goes_everywhere(
+    chain: str, servers: tuple[RedirectingServer, RedirectingServer], tmp_path: Path
+) -> None:
+    own = {"headers": {"X-Trace": SECRET, "X-Api-Key": "other"}, "headers_of_any_origin": ["x-trace"]}
+    options = {"http": own, "cache_storage": str(tmp_path)} if chain else own
+    graphwire.load(f"{chain}{servers[0].url}", storage_options=options)
+    assert all(each["X-Trace"] == SECRET for each in servers[1].seen)
+    assert not any("X-Api-Key" in each for each in servers[1].seen)
+
+
 def test_a_redirection_inside_of_an_origin_keeps_what_the_server_needs(
-    servers: tuple[_Server, _Server],
+    servers: tuple[RedirectingServer, RedirectingServer],
 ) -> None:
     _, second = servers
     options = {"headers": {"X-Api-Key": SECRET}, "cookies": {"session": SECRET}}

@@ -19,8 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from fleet_files import asked, corpus
 from graphwire_fleet.rewriting.journal import Entry, Journal
+from graphwire_fleet.rewriting.places import LocalPlace
 
 from graphwire.cli import main
+from graphwire.errors import ArchiveError
 
 NAMES = ("linear", "linear_strict", "loss_heads")
 
@@ -255,5 +257,51 @@ def test_undo_goes_nowhere_but_below_its_root(
     journal.write(replace(written, destination=destination))
     before = contents(outside)
     assert fleet("undo", tmp_path / "journal") == 2
-    assert "its destination is not below" in capsys.readouterr().out
+    said = "leads over a symbolic link" if "link" in way else "its destination is not below"
+    assert said in capsys.readouterr().out
     assert contents(outside) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["a:b.pt2", "nul.pt2", "a\nb.pt2", "x?.pt2", " .pt2", os.fsdecode(b"\xff.pt2")]
+)
+def test_undo_puts_files_of_any_name_back(name: str, folder: Path, tmp_path: Path) -> None:
+    (folder / "linear.pt2").rename(folder / name)
+    root, journal = tmp_path / "new", tmp_path / "journal"
+    assert fleet("convert", folder, "-o", root, "--format", "msgpack", "--journal", journal) == 0
+    assert (root / name).is_file()
+    assert fleet("undo", journal) == 0
+    assert contents(root) == {}
+
+
+ACTS: dict[str, Callable[[LocalPlace, Path], object]] = {
+    "facts": lambda place, other: place.facts(),
+    "keep": lambda place, other: place.keep(other.with_name("kept")),
+    "put": lambda place, other: place.put(other),
+    "clear": lambda place, other: place.clear(place.workplace("identity", other)),
+    "restore": lambda place, other: place.restore(other, place.workplace("identity", other)),
+    "remove": lambda place, other: place.remove(),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_folder_that_becomes_a_link_after_it_was_looked_at_is_not_followed(
+    act: str, depth: int, tmp_path: Path
+) -> None:
+    root, outside, other = tmp_path / "root", tmp_path / "outside", tmp_path / "other"
+    below = "/".join("abc"[:depth])
+    for each in (root / below, outside / below):
+        each.mkdir(parents=True)
+        (each / "x.pt2").write_bytes(b"as it was")
+        (each / ".graphwire-fleet-identity").mkdir()
+        (each / ".graphwire-fleet-identity/new").write_bytes(b"part")
+    other.write_bytes(b"new")
+    place, before = LocalPlace(root / below / "x.pt2", root), contents(outside)
+    assert place.facts() is not None
+    (root / "a").rename(root / "away")
+    (root / "a").symlink_to(outside / "a")
+    with pytest.raises(ArchiveError, match="leads over a symbolic link"):
+        ACTS[act](place, other)
+    assert contents(outside) == before
+    assert not (tmp_path / "kept").exists()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import stores
 import torch
 from fsspec.asyn import get_loop
+from remote.test_secrets import SECRET, RedirectingServer
 from stores import Store
 
 import graphwire
@@ -136,3 +138,35 @@ def test_nginx_serves_programs(program: torch.export.ExportedProgram, tmp_path: 
             graphwire.open(f"{url}.absent")
     asked = (state / "access.log").read_text(encoding="utf-8").splitlines()
     assert all('" 206 ' in line or '" 404 ' in line for line in asked)
+
+
+CREDENTIALS: dict[str, Any] = {
+    "s3://bucket/x.pt2": lambda here: {
+        "key": "k",
+        "secret": SECRET,
+        "token": SECRET,
+        "endpoint_url": here,
+        "config_kwargs": {"retries": {"max_attempts": 0}},
+    },
+    "az://bucket/x.pt2": lambda here: {
+        "connection_string": f"BlobEndpoint={here}/account;SharedAccessSignature=sv=1&sig={SECRET}"
+    },
+}
+
+
+@pytest.mark.parametrize("url", CREDENTIALS)
+@pytest.mark.parametrize("below", [False, True], ids=["", "below the protocol"])
+def test_a_redirection_takes_no_token_to_another_origin(url: str, below: bool) -> None:
+    first, second = RedirectingServer(), RedirectingServer()
+    first.to = second.url.replace("127.0.0.1", "localhost")
+    for each in (first, second):
+        threading.Thread(target=each.serve_forever, args=(0.01,), daemon=True).start()
+    options = CREDENTIALS[url](first.url.removesuffix("/program.pt2"))
+    file = located(url, {url.partition(":")[0]: options} if below else options)
+    with suppress(Exception):  # what comes from there is no file of a store
+        file.fs.cat_file(file.path)
+    for each in (first, second):
+        each.shutdown()
+        each.server_close()
+    assert first.seen
+    assert not any(SECRET in value for headers in second.seen for value in headers.values())

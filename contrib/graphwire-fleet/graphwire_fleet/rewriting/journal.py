@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -23,11 +21,10 @@ from typing import Any, Literal
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.remote import url_of
-from graphwire.wire.weights.folder import Folder
 from graphwire_fleet.rewriting.places import Facts, Place, digest_of
 from graphwire_fleet.whole_files import whole_file
 
-__all__ = ["Entry", "Journal", "State", "beside"]
+__all__ = ["Entry", "Journal", "State"]
 
 _VERSION = 1
 _ABOUT = "journal.json"
@@ -60,11 +57,6 @@ class Entry:
         if self.after is not None and now == self.after:
             return "after"
         return "before" if now == self.before else "changed"
-
-
-def beside(workplace: Path) -> Path:
-    """Return a name beside a folder from `Journal.workplace`, for a file that cannot be written inside it."""
-    return workplace.with_name(f"{workplace.name}.part")
 
 
 def identity_of(destination: str) -> str:
@@ -127,13 +119,19 @@ class Journal:
         except FileNotFoundError:
             return None
 
+    @property
+    def root(self) -> str | None:
+        """The folder or URL of all destinations; None if files were rewritten in place."""
+        root = self.about().get("root")
+        return None if root is None else str(root).rstrip("/")
+
     def entries(self) -> Iterator[Entry | ArchiveError]:
         """Yield all entries; for one that is damaged, the error."""
-        root = self.about().get("root")
+        root = self.root
         for path in self._files("entries", ".json"):
             try:
                 entry = _entry(path)
-                if root is not None and (fault := _fault_below(str(root).rstrip("/"), entry.destination)):
+                if root is not None and (fault := _fault_below(root, entry.destination)):
                     raise _damaged(path, f"its destination is not below {root}: {fault}")
                 yield entry
             except ArchiveError as error:
@@ -181,8 +179,7 @@ class Journal:
     def clear(self, entry: Entry, place: Place) -> Path:
         """Remove that folder, if there is one, and return its path. Each journal has folders of its own."""
         folder = place.workplace(f"{entry.identity}-{identity_of(str(self.folder))[:8]}", self.folder)
-        shutil.rmtree(folder, ignore_errors=True)
-        beside(folder).unlink(missing_ok=True)
+        place.clear(folder)
         return folder
 
     def report(self, name: str, lines: bytes) -> None:
@@ -217,17 +214,10 @@ def _entry(path: Path) -> Entry:
 
 
 def _fault_below(root: str, destination: str) -> str:
-    """Return why a destination is not a file below a root; an empty text if it is."""
+    """Return why a path is not one below a root; an empty text if it is. `LocalPlace` follows no link there."""
     below = destination.removeprefix(f"{root}/")
-    if below == destination or not {"", ".", ".."}.isdisjoint(below.split("/")):
-        return "its path leads elsewhere"
-    if url_of(root) is None:
-        try:
-            with suppress(FileNotFoundError):
-                Folder(root).age(below)
-        except ArchiveError as error:
-            return error.problem
-    return ""
+    is_elsewhere = below == destination or not {"", ".", ".."}.isdisjoint(below.split("/"))
+    return "its path leads elsewhere" if is_elsewhere else ""
 
 
 def _facts(found: Any) -> Facts | None:

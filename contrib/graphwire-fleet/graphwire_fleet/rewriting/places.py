@@ -7,16 +7,18 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.remote import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
+from graphwire.wire.weights.folder import Folder
 
-__all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "digest_of", "place_at"]
+__all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "beside", "digest_of", "place_at"]
 
 _PIECE = 1 << 20
 _LOCK_SECONDS, _LOCK_WAIT = 10.0, 0.05
@@ -68,8 +70,17 @@ class Place(Protocol):
         """Replace what is there by a file, in one step."""
         ...
 
+    def clear(self, workplace: Path) -> None:
+        """Remove that folder and what is beside it, if they are there."""
+        ...
+
     def restore(self, kept: Path, workplace: Path) -> None:
-        """Put the bytes of a file back, in one step. The file stays where it is, too."""
+        """Put the bytes of a file back, in one step. The file stays where it is, too.
+
+        Args:
+            kept: the file.
+            workplace: the folder of this place, which need not be there.
+        """
         ...
 
     def remove(self) -> None:
@@ -77,10 +88,21 @@ class Place(Protocol):
         ...
 
 
-def place_at(name: str, storage_options: Mapping[str, Any] | None = None) -> Place:
-    """Return the place of a path or URL."""
+def place_at(name: str, storage_options: Mapping[str, Any] | None = None, root: str | None = None) -> Place:
+    """Return the place of a path or URL.
+
+    Args:
+        root: the folder or URL below which it is. On this machine no link below it is followed.
+    """
     found = located(name, storage_options)
-    return RemotePlace(found) if isinstance(found, RemoteFile) else LocalPlace(Path(found))
+    if isinstance(found, RemoteFile):
+        return RemotePlace(found)
+    return LocalPlace(Path(found), None if root is None else Path(root or "/"))
+
+
+def beside(workplace: Path) -> Path:
+    """Return a name beside a folder from `Place.workplace`, for a file that cannot be written inside it."""
+    return workplace.with_name(f"{workplace.name}.part")
 
 
 def digest_of(path: Path) -> Facts:
@@ -98,15 +120,37 @@ def _facts(stream: Any) -> Facts:
 
 
 class LocalPlace:
-    """A file on this machine. The new file is written beside it, and renamed."""
+    """A file on this machine. The new file is written beside it, and renamed.
 
-    def __init__(self, path: Path) -> None:
+    Whatever is done to the file is done relative to the descriptor of its folder, so that nobody can put a link on the way to it
+    after it was looked at.
+
+    Args:
+        path: the file.
+        root: a folder around it, below which no link is followed; by default, that of the file.
+    """
+
+    def __init__(self, path: Path, root: Path | None = None) -> None:
         self.name = str(path)
         self._path = path
+        self._folder = Folder(path.parent if root is None else root)
+        self._names = [path.name] if root is None else list(path.relative_to(root).parts)
+
+    def _act(self, call: Callable[..., Any]) -> Any:
+        try:
+            return self._folder.act(self._names, call)
+        except ArchiveError as error:
+            raise ArchiveError(error.problem, remedy="Remove the link, or write to another folder") from error
+
+    def _open(self) -> BinaryIO:
+        return os.fdopen(self._act(partial(os.open, flags=_READ)), "rb")
 
     def facts(self) -> Facts | None:
         """Return the digest and the size."""
-        return None if self._found() is None else digest_of(self._path)
+        if self._found() is None:
+            return None
+        with self._open() as stream:
+            return _facts(stream)
 
     def stamp(self) -> Any:
         """Return the identity, the time and the size of the file."""
@@ -120,7 +164,7 @@ class LocalPlace:
             ArchiveError: there is something else, such as a link, which a file would replace.
         """
         try:
-            found = self._path.lstat()
+            found: os.stat_result = self._act(partial(os.stat, follow_symlinks=False))
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(found.st_mode):
@@ -146,7 +190,7 @@ class LocalPlace:
         until = time.monotonic() + _LOCK_SECONDS  # A file with two hard links may be read under both names.
         while self._found() is not None:
             try:
-                stream = self._path.open("rb")
+                stream = self._open()
             except FileNotFoundError:
                 continue
             try:
@@ -174,11 +218,12 @@ class LocalPlace:
         if self._found() is None:
             return False
         try:
-            os.link(self._path, kept)
+            self._act(lambda name, dir_fd=None: os.link(name, kept, src_dir_fd=dir_fd, follow_symlinks=False))
         except FileNotFoundError:
             return False
         except OSError:
-            _copy(self._path, kept)
+            with self._open() as source, kept.open("xb") as target:
+                _copy(source, target)
         return True
 
     def workplace(self, identity: str, journal: Path) -> Path:
@@ -192,23 +237,50 @@ class LocalPlace:
             with suppress(OSError, AttributeError):  # Only an administrator may; Windows has none.
                 os.chown(part, found.st_uid, found.st_gid)
             part.chmod(stat.S_IMODE(found.st_mode))
-        part.replace(self._path)
-        _sync(self._path.parent)
+        self._act(lambda name, dir_fd=None: os.replace(part, name, dst_dir_fd=dir_fd))
+        self._act(_sync_folder)
+
+    def clear(self, workplace: Path) -> None:
+        """Remove that folder and the file beside it."""
+
+        def remove(name: str | Path, dir_fd: int | None = None) -> None:
+            shutil.rmtree(_sibling(name, workplace.name), ignore_errors=True, dir_fd=dir_fd)
+            with suppress(FileNotFoundError):
+                os.unlink(_sibling(name, beside(workplace).name), dir_fd=dir_fd)
+
+        with suppress(FileNotFoundError):
+            self._act(remove)
 
     def restore(self, kept: Path, workplace: Path) -> None:
         """Link or copy the old file beside the place, and rename that."""
-        part = workplace / "old"
-        try:
-            os.link(kept, part)
-        except OSError:
-            _copy(kept, part)
-        part.replace(self._path)
-        _sync(self._path.parent)
+
+        def put(name: str | Path, dir_fd: int | None = None) -> None:
+            part = _sibling(name, beside(workplace).name)
+            try:
+                os.link(kept, part, dst_dir_fd=dir_fd, follow_symlinks=False)
+            except OSError:
+                number = os.open(part, _NEW, dir_fd=dir_fd)
+                with os.fdopen(number, "wb") as target, kept.open("rb") as source:
+                    _copy(source, target)
+            os.replace(part, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+
+        self._act(put)
+        self._act(_sync_folder)
 
     def remove(self) -> None:
         """Remove the file."""
-        self._path.unlink(missing_ok=True)
-        _sync(self._path.parent)
+        with suppress(FileNotFoundError):
+            self._act(os.unlink)
+        self._act(_sync_folder)
+
+
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def _sibling(name: str | Path, other: str) -> str | Path:
+    """Return the name of another file beside one, as `Folder.act` names it."""
+    return other if isinstance(name, str) else name.with_name(other)
 
 
 _KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
@@ -218,16 +290,22 @@ def _kind(found: os.stat_result) -> str:
     return _KINDS.get(stat.S_IFMT(found.st_mode), "device")
 
 
-def _copy(source: Path, target: Path) -> None:
-    shutil.copy2(source, target)
-    _sync(target)
+def _copy(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy a file with its permissions and times, and make it durable."""
+    shutil.copyfileobj(source, target, _PIECE)
+    target.flush()
+    found = os.fstat(source.fileno())
+    if os.name == "posix":
+        os.fchmod(target.fileno(), stat.S_IMODE(found.st_mode))
+        os.utime(target.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.fsync(target.fileno())
 
 
-def _sync(path: Path) -> None:
-    """Make the content of a file, or the names in a folder, durable, where the system can."""
+def _sync_folder(name: str | Path, dir_fd: int | None = None) -> None:
+    """Make the names in the folder of a file durable, where the system can."""
     if os.name != "posix":
         return
-    number = os.open(path, os.O_RDONLY)
+    number = os.open("." if isinstance(name, str) else name.parent, os.O_RDONLY, dir_fd=dir_fd)
     try:
         os.fsync(number)
     finally:
@@ -269,12 +347,17 @@ class RemotePlace:
         except FileNotFoundError:
             kept.unlink(missing_ok=True)
             return False
-        _sync(kept)
+        with kept.open("rb+") as stream:
+            os.fsync(stream.fileno())
         return True
 
     def workplace(self, identity: str, journal: Path) -> Path:
         """Return a folder in the journal."""
         return journal / "parts" / identity
+
+    def clear(self, workplace: Path) -> None:
+        """Remove that folder."""
+        shutil.rmtree(workplace, ignore_errors=True)
 
     def put(self, part: Path) -> None:
         """Upload a file."""

@@ -43,13 +43,13 @@ def undo(
         ArchiveError: the folder is no journal of this version.
     """
     journal = Journal(folder)
-    journal.about()
+    root = journal.root
     for entry in journal.entries():
         if isinstance(entry, ArchiveError):
             yield Undone(f"{entry.file}: {entry.place}", "refused", failure_of(entry))
             continue
         try:
-            place = place_at(entry.destination, storage_options)
+            place = place_at(entry.destination, storage_options, root)
             with place.locked():
                 outcome = _undo_one(journal, entry, place, dry_run)
             yield Undone(entry.destination, outcome)
@@ -79,6 +79,6 @@ def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Ou
             remedy="Bring it back from a copy; until then the rewritten file stays",
         )
     if not dry_run:
-        place.restore(kept, journal.workplace(entry, place))
+        place.restore(kept, journal.clear(entry, place))
         journal.clear(entry, place)
     return "restored"

@@ -15,8 +15,8 @@ import graphwire
 from graphwire.errors import ArchiveError, GraphwireError, GraphwireWarning, OpsetError
 from graphwire.wire.remote import url_of
 from graphwire_fleet.reading import failure_of
-from graphwire_fleet.rewriting.journal import Entry, Journal, beside
-from graphwire_fleet.rewriting.places import Place, RemotePlace, digest_of, place_at
+from graphwire_fleet.rewriting.journal import Entry, Journal
+from graphwire_fleet.rewriting.places import Place, RemotePlace, beside, digest_of, place_at
 from graphwire_fleet.work import File, Packed, Result, Row
 
 __all__ = ["REPORT", "REWRITINGS", "Converting", "Rewriting", "Upgrading"]
@@ -97,7 +97,11 @@ class Rewriting:
 
     def place(self, destination: str) -> Place:
         """Return the place of a destination."""
-        return place_at(destination, self.options.get("storage_options"))
+        return place_at(
+            destination,
+            self.options.get("storage_options"),
+            None if self.root is None else self.root.rstrip("/"),
+        )
 
     def _check_below(self, file: File) -> None:
         """Check that a file goes below the root: stores may have names such as `../elsewhere.pt2`."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from graphwire.errors import RemoteError, exception_text
-
-if TYPE_CHECKING:
-    pass
 
 # ------------------------------------------------------------ tells URLs from paths, and opens the file systems of URLs
 # fsspec is imported when a URL is given, and not before. A URL comes from the caller, never from the content of a file.
@@ -190,8 +188,8 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
 
 
 def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for a URL: those of other protocols are dropped. HTTP gets a client that keeps secrets to their
-    origin."""
+    """Return the options for a URL: those of other protocols are dropped. HTTP and S3 get a client that keeps secrets to
+    their origin; those of Google and Azure follow no redirection to another one."""
     from fsspec.registry import known_implementations
 
     parts = re.split(_NEXT_IN_CHAIN, url)
@@ -204,24 +202,43 @@ def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     for protocol in _HTTP.intersection(used):
         own = dict(found.get(protocol) or {})
         if protocol == used[0]:  # whose options need not be below its name
-            own |= {key: found.pop(key) for key in ("get_client", "cookies", "headers") if key in found}
+            own |= {key: found.pop(key) for key in _OPTIONS if key in found}
         cookies = own.pop("cookies", None)
         if headers := _with_cookies(own.get("headers"), cookies):
             own["headers"] = headers
-        own["get_client"] = partial(_client, own.get("get_client"))
+        anywhere = own.pop("headers_of_any_origin", ())
+        own["get_client"] = partial(_client, own.get("get_client"), tuple(anywhere))
+        found[protocol] = own
+    for protocol in _S3.intersection(used):
+        own = dict(found.get(protocol) or {})
+        if protocol == used[0] and "config_kwargs" in found:
+            own["config_kwargs"] = found.pop("config_kwargs")
+        with suppress(ImportError, TypeError):  # not installed, which opening tells; or it lacks the option
+            from aiobotocore.config import AioConfig
+
+            session = __getattr__("S3Session")
+            AioConfig(http_session_cls=session)
+            own["config_kwargs"] = {"http_session_cls": session, **(own.get("config_kwargs") or {})}
         found[protocol] = own
     return found
 
 
+_S3 = frozenset(("s3", "s3a"))
 _HTTP = frozenset(("http", "https"))
+_OPTIONS = ("get_client", "cookies", "headers", "headers_of_any_origin")
 _OF_ANY_ORIGIN = frozenset(("accept", "accept-encoding", "accept-language", "range", "user-agent"))
-"""The headers that are sent to another origin, too. Any other one may be a secret of the caller."""
+"""The headers that are sent to another origin, too. Any other one may be a secret of the caller, who may allow it by its name."""
 
 
-def _client(make: Any, **options: Any) -> Any:
+def _client(make: Any, anywhere: tuple[str, ...], **options: Any) -> Any:
     """Return the coroutine of a client of HTTP that follows a redirection to another origin without the caller's credentials.
 
     aiohttp itself drops the header `Authorization`, and sends all other headers, cookies and the credentials of the client.
+
+    Args:
+        make: the caller's own maker of clients, or None.
+        anywhere: the names of headers that the caller lets go to every origin.
+        options: those of the client.
     """
     from aiohttp import TraceConfig
     from fsspec.implementations.http import get_client
@@ -230,13 +247,13 @@ def _client(make: Any, **options: Any) -> Any:
     if (auth := options.pop("auth", None)) is not None:
         headers["Authorization"] = auth.encode()
     trace = TraceConfig()
-    trace.on_request_redirect.append(_leave_origin)
+    trace.on_request_redirect.append(partial(_leave_origin, _OF_ANY_ORIGIN.union(map(str.lower, anywhere))))
     traces = [*(options.pop("trace_configs", None) or ()), trace]
     return (make or get_client)(headers=headers, trace_configs=traces, **options)
 
 
-async def _leave_origin(session: Any, context: Any, step: Any) -> None:
-    """Drop the caller's headers if a redirection leads to another origin."""
+async def _leave_origin(kept: frozenset[str], session: Any, context: Any, step: Any) -> None:
+    """Drop the caller's headers, but those of some names, if a redirection leads to another origin."""
     place = step.response.headers.get("Location") or step.response.headers.get("URI") or ""
     here = step.response.url
     try:
@@ -244,7 +261,7 @@ async def _leave_origin(session: Any, context: Any, step: Any) -> None:
     except ValueError:  # aiohttp refuses it
         is_same = False
     if not is_same:
-        for name in [each for each in step.headers if each.lower() not in _OF_ANY_ORIGIN]:
+        for name in [each for each in step.headers if each.lower() not in kept]:
             step.headers.popall(name, None)
 
 
@@ -254,3 +271,26 @@ def _with_cookies(headers: Any, cookies: Any) -> dict[str, str]:
     if cookies:
         found["Cookie"] = "; ".join(f"{name}={value}" for name, value in dict(cookies).items())
     return found
+
+
+@cache
+def __getattr__(name: str) -> Any:  # pickles of file systems have the name of the class
+    if name != "S3Session":
+        raise AttributeError(name)
+    from aiobotocore.httpsession import AIOHTTPSession
+    from aiohttp import TraceConfig
+
+    class S3Session(AIOHTTPSession):  # type: ignore[misc] # it has no types
+        """A client's session that follows a redirection to another origin without the caller's token of S3."""
+
+        async def _get_session(self, proxy_url: Any) -> Any:
+            session = await super()._get_session(proxy_url)
+            if not session.trace_configs:
+                trace = TraceConfig()
+                trace.on_request_redirect.append(partial(_leave_origin, _OF_ANY_ORIGIN))
+                trace.freeze()
+                session.trace_configs.append(trace)
+            return session
+
+    S3Session.__qualname__ = "S3Session"
+    return S3Session

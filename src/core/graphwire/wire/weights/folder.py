@@ -151,8 +151,20 @@ class Folder(Closing):
             raise MissingRecordError(f"there is no file {location!r}") from None
 
     def _at(self, location: str, call: Callable[..., Any]) -> Any:
-        """Call a function of the system for a file."""
-        *above, name = check_location(location)
+        return self.act(check_location(location), call)
+
+    def act(self, names: Sequence[str], call: Callable[..., Any]) -> Any:
+        """Call a function of the system for a file, and return what it returns.
+
+        Args:
+            names: the names on the way to the file, of which none is empty, `.` or `..`. Links are not followed.
+            call: gets the last name and `dir_fd`, the descriptor of the file's folder; on a system without these, a path.
+
+        Raises:
+            ArchiveError: a name on the way is a link, or no folder.
+            OSError: a folder does not exist, or what the function raises.
+        """
+        *above, name = names
         if not _HAS_DIR_FD:
             self._check_links(above, last=True)
             return call(self.path.joinpath(*above, name))
