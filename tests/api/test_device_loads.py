@@ -21,10 +21,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from late_devices import LateDevice, to_device
-from nightly import by_day
+from nightly import by_day, one_in
 from programs import Example
 from running import results
 from safetensors.torch import save_file
+from small_programs import ALL_PROGRAMS
 
 import graphwire
 from graphwire.bridge.tensors import storages
@@ -48,6 +49,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> LateDevice:
 # ----------------------------------------------------------------------------------------------- whole programs
 
 
+@pytest.mark.parametrize("example", one_in(3, ALL_PROGRAMS), indirect=True)
 def test_programs_load_to_a_device_as_they_load_to_the_host(
     example: Example, saved: bytes, expected: list[Any], late: LateDevice, tmp_path: Path
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_loaded_program_can_be_unflattened(fresh: Example, loaded: ExportedPro
     assert_same_values(results(module, fresh.calls), results(expected, fresh.calls))
 
 
+@pytest.mark.slow
 @pytest.mark.nightly
 @third(2)
 def test_the_module_of_a_loaded_program_can_be_exported_again(

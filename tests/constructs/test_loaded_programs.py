@@ -14,10 +14,10 @@ from torch.export import ExportedProgram
 from uses import USES, Inputs, outcomes, used
 
 SAMPLE = (
-    "higher-order operators: cond in cond, several results",
     "small: structured",
+    "higher-order operators: cond in cond, several results",
 )
-"""What is tried by day: an operator with nested graphs, and a plain program."""
+"""What is tried by day: a plain program, and an operator with nested graphs."""
 TRIED = by_day(SAMPLE, by_night=tuple(CASES))
 
 
