@@ -217,6 +217,39 @@ def test_a_fresh_process_imports_neither_sympy_nor_the_compiler(data: bytes, tmp
     )
 
 
+_RESIDENT = """
+import re, sys
+import torch
+import graphwire
+def resident():
+    text = open("/proc/self/smaps_rollup").read()
+    return int(re.search(r"Rss: +([0-9]+) kB", text)[1])
+graphwire.load_module(sys.argv[1])
+before = resident()
+module = graphwire.load_module(sys.argv[2])
+print(resident() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_weights_are_not_read_before_the_first_call(data: bytes, tmp_path: Path) -> None:
+    """A GiB of weights is mapped."""
+    small, large = tmp_path / "small.pt2", tmp_path / "large.pt2"
+    small.write_bytes(data)
+    weights = nn.Embedding.from_pretrained(torch.zeros(1 << 18, 1 << 10))
+    graphwire.save(export(weights, (torch.tensor([3]),)), large)
+    del weights
+    assert large.stat().st_size > 1 << 30
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _RESIDENT, small, large],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 8 << 10
+
+
 # -------------------------------------------------------------------------------------------------------------- inputs
 
 

@@ -42,6 +42,15 @@ def _equals(value: Any, literal: Any) -> bool:
         return False
 
 
+def _has_int(value: Any) -> bool:
+    """Return whether Python makes a whole number of a value."""
+    try:
+        int(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return False
+    return True
+
+
 def _where(condition: Any, value: Any, otherwise: Any) -> Any:
     return value if condition else otherwise
 
@@ -52,6 +61,7 @@ NAMES: dict[str, Any] = {
     "bool": bool,
     "equals": _equals,
     "float": float,
+    "has_int": _has_int,
     "inf": math.inf,
     "int": int,
     "is_dense": _is_dense,

@@ -117,6 +117,8 @@ def input_conditions(
     sizes: list[tuple[Source, Expression]] = []
     for index, argument in enumerate(inputs):
         if argument.as_tensor is not None:
+            if exact and argument.as_tensor.name in (graph.compositions or {}):
+                continue  # torch's hook passes over tensor subclasses
             meta = graph.tensor_values[argument.as_tensor.name]
             checked = []
             for position, size in enumerate(meta.sizes):
@@ -133,6 +135,8 @@ def input_conditions(
             sizes += checked
         elif argument.as_sym_int is not None and argument.as_sym_int.as_name is not None:
             number = (graph.sym_int_values or {})[argument.as_sym_int.as_name]
+            if exact:
+                yield Condition(f"has_int(v{index})", Source(index), "must be a whole number", traced=False)
             sizes.append((Source(index), _size(number, positive)))
         else:
             yield from _literal_conditions(Source(index), argument, exact)

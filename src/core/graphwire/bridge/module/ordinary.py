@@ -7,6 +7,7 @@ dropped: what that refuses, `load_module` refuses with the same error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,11 @@ from graphwire.bridge.torch_compat.verifiers import may_call, verifier_of
 from graphwire.evolve.plain_values import graphs_in
 
 _NAMED_DEVICES = frozenset(("cpu", "cuda", "meta"))
+_ACTIONS = frozenset(("", "create", "replace", "create+replace", "replace+create"))
+_HEAD = re.compile(r"[A-Za-z_]\w*(?=\()")
+_NUMBERS = frozenset("Symbol Integer Add Mul Mod PythonMod FloorDiv CleanDiv Max Min".split())
+"""The heads of expressions whose value certainly is a whole number."""
+_TRUTHS = frozenset("Equality Unequality LessThan GreaterThan StrictLessThan StrictGreaterThan".split())
 
 
 def is_ordinary(
@@ -37,6 +43,7 @@ def is_ordinary(
         and _has_its_names(module)
         and _holds_what_it_says(module.signature, state, constants)
         and _changes_in_order(module.signature)
+        and _ACTIONS.issuperset(each.action for each in module.node_sources)
         and all(map(_describes_plainly, graphs_in(module.graph)))
     )
 
@@ -111,6 +118,7 @@ def _places(signature: schema.GraphSignature) -> set[tuple[str, str]]:
 
 def _describes_plainly(graph: schema.Graph) -> bool:
     """Return whether torch can describe each tensor of a graph: strided ones, whose sizes are numbers or depend on a symbol."""
+    texts: set[str] = set()
     for meta in graph.tensor_values.values():
         if (
             meta.layout is not schema.Layout.Strided
@@ -119,6 +127,14 @@ def _describes_plainly(graph: schema.Graph) -> bool:
         ):
             return False
         for size in (*meta.sizes, *meta.strides, meta.storage_offset):
-            if size.as_expr is not None and "Symbol(" not in size.as_expr.expr_str:
-                return False
-    return True
+            if size.as_expr is not None:
+                texts.add(size.as_expr.expr_str)
+    truths = {each.as_expr.expr_str for each in graph.sym_bool_values.values() if each.as_expr is not None}
+    whole = {
+        each.as_expr.expr_str for each in (graph.sym_int_values or {}).values() if each.as_expr is not None
+    }
+    return (
+        all("Symbol(" in text for text in texts)
+        and all(_NUMBERS.issuperset(_HEAD.findall(text)) for text in texts | whole)
+        and all(text.partition("(")[0] in _TRUTHS for text in truths)
+    )
