@@ -19,6 +19,8 @@ _ATOMS = (
     *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
 )
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+_NO_FIELDS = frozenset(("__dict__", "__weakref__", "meta", "_sort_key"))
 _OF_THE_PROCESS = frozenset(("FakeTensorMode", "ShapeEnv", "FakeTensorConverter"))
 """torch's classes of what a trace works with. Symbols, their ranges and hints are compared where values have them."""
 
@@ -43,6 +45,9 @@ def _differing(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]
         isinstance(one, torch.fx.GraphModule) and isinstance(other, torch.fx.GraphModule)
     ):
         yield f"{path}:type"
+    elif isinstance(one, torch.fx.Node):  # whose attributes are compared where its graph lists it
+        if one.name != other.name:
+            yield f"{path}:value"
     elif isinstance(one, _SYMBOLIC):
         if (str(one), one.node.hint) != (str(other), other.node.hint):
             yield f"{path}:value"
@@ -73,7 +78,16 @@ def _differing(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]
 
 def _differing_attributes(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]) -> Iterator[str]:
     if isinstance(one, torch.fx.Graph):
-        yield from _differing([*one.nodes], [*other.nodes], f"{path}.nodes", seen)
+        if len(one.nodes) != len(other.nodes):
+            yield f"{path}.nodes:size"
+        for node, its in zip(one.nodes, other.nodes, strict=False):
+            yield from _differing_attributes(node, its, f"{path}.nodes[]", seen)
+            # `graphwire.testing.snapshots` compares the values. Nothing and no entries say the same.
+            keys, others = (
+                {k for k, v in each.meta.items() if v is not None and not (isinstance(v, dict) and not v)}
+                for each in (node, its)
+            )
+            yield from (f"{path}.nodes[].meta.{key}" for key in keys ^ others)
     ours, theirs = _attributes(one), _attributes(other)
     if not ours and one != other and repr(one) != repr(other):
         yield f"{path}:value"
@@ -85,10 +99,14 @@ def _differing_attributes(one: Any, other: Any, path: str, seen: dict[tuple[int,
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """What `vars` finds, and what slots hold."""
-    names = [slots for kind in type(value).__mro__ for slots in [vars(kind).get("__slots__", ())]]
-    slots = [name for each in names for name in ((each,) if isinstance(each, str) else each)]
-    return {**{n: getattr(value, n) for n in slots if hasattr(value, n)}, **getattr(value, "__dict__", {})}
+    """What `vars` finds, and what slots and fields in C hold."""
+    held = {
+        name: getattr(value, name)
+        for kind in type(value).__mro__
+        for name, each in vars(kind).items()
+        if isinstance(each, _FIELDS) and name not in _NO_FIELDS and hasattr(value, name)
+    }
+    return {**held, **getattr(value, "__dict__", {})}
 
 
 def _facts(tensor: torch.Tensor) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,13 +71,83 @@ def test_a_declared_key_is_kept_of_every_node_and_of_the_graph(value: Any) -> No
 
 
 def test_what_nobody_declares_is_not_kept() -> None:
-    program = _noted("text")
-    data = graphwire.dumps(program, registry=_registry("team"))
-    with pytest.warns(GraphwireWarning, match="'team' are not loaded: no plugin in force declares the key"):
+    with pytest.warns(GraphwireWarning, match=r"not saved: meta\['team'\] of p_weight") as caught:
+        data = graphwire.dumps(program := _noted("text"))
+    assert len(caught) == 1
+    for held in (program.graph_module, *program.graph.nodes):
+        del held.meta["team"]
+    assert data == graphwire.dumps(program)
+
+
+def test_what_a_node_has_beside_its_metadata_is_named() -> None:
+    program = export(nn.Linear(2, 3), (torch.ones(1, 2),))
+    *_, given, called, _ = program.graph.nodes
+    given.args, called.type = (None,), torch.Tensor
+    with pytest.warns(GraphwireWarning, match="not saved: the default value of input, the type of linear"):
+        graphwire.dumps(program)
+
+
+def test_what_no_plugin_here_declares_is_kept_as_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by a load and save without the plugin, which the file names."""
+    info = tmp_path / "gw_team-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gw-team\nVersion: 1.5\n")
+    (info / "entry_points.txt").write_text("[graphwire]\nteam = gw_team\n")
+    (tmp_path / "gw_team.py").write_text(_TEAM)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    installed = graphwire.Registry.discover()
+    program = _noted((1, "text"))
+    data = graphwire.dumps(program, registry=installed)
+
+    message = "'team' are not loaded: no plugin in force declares the key.*It comes with gw-team 1.5"
+    with pytest.warns(GraphwireWarning, match=message):
         loaded = graphwire.loads(data)
+    with pytest.warns(GraphwireWarning, match=message):
+        module = graphwire.load_module(io.BytesIO(data))
+    assert "graphwire.meta.team" in module.meta
     assert not any("team" in node.meta for node in loaded.graph.nodes)
-    assert "team" not in loaded.graph_module.meta
-    assert graphwire.dumps(program) == graphwire.dumps(loaded)
+    assert graphwire.dumps(loaded) == data
+    converted = io.BytesIO()
+    graphwire.convert(data, converted, format="cbor")
+    for file in (graphwire.dumps(loaded), converted.getvalue()):
+        again = graphwire.loads(file, registry=installed)
+        assert [node.meta["team"] for node in again.graph.nodes] == [(1, "text")] * 5
+        told = graphwire.inspect(io.BytesIO(file), registry=installed).methods[0].summary.metadata
+        assert [(each.key, each.values, each.plugin) for each in told] == [("team", 6, "gw-team 1.5")]
+        assert told[0].rows[0] == ("", "1 text")
+    assert graphwire.inspect(io.BytesIO(data)).methods[0].summary.metadata[0].rows == []
+    assert graphwire.content_hash(data) == graphwire.content_hash(
+        export(nn.Linear(2, 3), (torch.ones(1, 2),))
+    )
+    assert graphwire.diff(data, export(nn.Linear(2, 3), (torch.ones(1, 2),))).changes == []
+
+
+def test_a_section_that_fails_is_told_in_its_place() -> None:
+    class Failing:
+        @graphwire.hookimpl
+        def graphwire_metadata_keys(self) -> list[MetadataKey]:
+            return [MetadataKey("team", section=lambda values: [(name, 1 // 0) for name in values])]
+
+    registry = graphwire.Registry.discover().extended(Failing())
+    data = graphwire.dumps(_noted(1), registry=registry)
+    (told,) = graphwire.inspect(io.BytesIO(data), registry=registry).methods[0].summary.metadata
+    assert "the section of metadata 'team'" in told.rows[0][1]
+    assert "ZeroDivisionError" in told.rows[0][1]
+
+
+_TEAM = """
+from graphwire import hookimpl
+from graphwire.hooks import MetadataKey
+
+def section(values):
+    return [(name, " ".join(map(str, value))) for name, value in sorted(values.items())]
+
+@hookimpl
+def graphwire_metadata_keys():
+    return [MetadataKey("team", section)]
+"""
 
 
 def test_two_plugins_may_declare_one_key() -> None:

@@ -22,6 +22,7 @@ from torch_construction import assert_made_as_by_torch
 import graphwire
 from graphwire.errors import EncodeError
 from graphwire.hooks import default_registry
+from graphwire.registry import TORCH_METADATA
 from graphwire.testing.programs import assert_same_program, assert_same_values
 from graphwire.testing.snapshots import Snapshot, snapshot
 
@@ -102,6 +103,11 @@ NOT_KEPT = {
     r"_graph_module\._(code:value|lineno_map(\[\]:value|\..+))": "the code of a graph that was changed since",
     r"_graph_module\._modules\..+": "a submodule that no node reads",
     r"_graph_signature\.input_specs\[\]\.arg\.fake_val:type": "the stand-in of a script object; torch's load makes none",
+    _GRAPH
+    + r"_graph\.nodes\[\]\.meta\.("
+    + "|".join(TORCH_METADATA)
+    + ")": "notes of torch for the process only",
+    _GRAPH + r"_graph\.nodes\[\]\.(users|_input_nodes)\.order": "the order in which users were added",
     _GRAPH + r"meta\.order": "notes have no order",
     r"(_example_inputs(\[\])+|_state_dict\[\])\.(_specialize_on|_dynamo_.+)": "marks of torch's compiler on what it was given",
 }

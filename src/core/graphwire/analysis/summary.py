@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ from graphwire.analysis.diff.facts import UNKNOWN, literal_text
 from graphwire.analysis.interface import Interface
 from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
 from graphwire.analysis.validation.value_rules import number_text
-from graphwire.errors import GraphwireError
+from graphwire.errors import DecodeError, GraphwireError, exception_text
 from graphwire.schema import (
     ITEM_SIZES,
     VALUE_TABLES,
@@ -34,10 +34,12 @@ from graphwire.schema import (
     names_in,
 )
 from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.metadata import DECLARED, parse_json
 from graphwire.schema.texts.operations import parse_expression
 
 if TYPE_CHECKING:
     from graphwire.display import Table
+    from graphwire.registry import Registry
 
 # ------------------------------------- sizes of the tensors that a program holds: its parameters, buffers and constants
 
@@ -153,6 +155,18 @@ class ModuleSummary(msgspec.Struct, frozen=True):
     """The number of elements of its parameters."""
 
 
+class MetadataSummary(msgspec.Struct, frozen=True):
+    """What a program keeps under one key of metadata that a plugin declares."""
+
+    key: str
+    values: int
+    """The number of nodes that have it, in all graphs; the program's own value counts too."""
+    plugin: str
+    """The distribution and version that declare it, as the file names them; empty if it does not."""
+    rows: list[tuple[str, str]] = []
+    """What the plugin tells of it (`MetadataKey.section`)."""
+
+
 class Summary(msgspec.Struct, frozen=True):
     """The summary of one program."""
 
@@ -185,6 +199,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The root's submodules, in the order of their first call."""
     process_groups: list[ProcessGroup]
     """The process groups that collectives name, in the order of their first use."""
+    metadata: list[MetadataSummary] = []
+    """The metadata of plugins, by key."""
 
 
 class MethodInspection(msgspec.Struct, frozen=True):
@@ -239,6 +255,7 @@ def summarize(
     name: str = "model",
     weights: Mapping[str, PayloadMeta] | None = None,
     constants: Mapping[str, PayloadMeta] | None = None,
+    registry: Registry | None = None,
 ) -> Summary:
     """Return the summary of a program.
 
@@ -248,6 +265,7 @@ def summarize(
         weights: the payload records of its weights, by qualified name. Without any payload records, sizes come from
             the graph's metadata of its inputs.
         constants: the payload records of its constants.
+        registry: the plugins that tell of their metadata; None for none.
     """
     from graphwire.analysis.interface import interface_of  # what it needs takes long to import
 
@@ -285,7 +303,47 @@ def summarize(
         plugins=program.plugins,
         modules=_modules(graphs, tensors["parameter"]),
         process_groups=named_groups(graphs, program.group_sizes),
+        metadata=_metadata(program, graphs, registry),
     )
+
+
+def _metadata(program: Program, graphs: Iterable[Graph], registry: Registry | None) -> list[MetadataSummary]:
+    texts: dict[str, dict[str, str]] = {}
+
+    def note(place: str, metadata: Mapping[str, str]) -> None:
+        for key, text in metadata.items():
+            if key.startswith(DECLARED):
+                texts.setdefault(key.removeprefix(DECLARED), {})[place] = text
+
+    note("", program.graph_module.metadata)
+    for graph in graphs:
+        for node in graph.nodes:
+            note(node.name or node.target, node.metadata)
+        for name, noted in (graph.value_metadata or {}).items():
+            note(name, noted.metadata)
+        if graph.output_metadata is not None:
+            note("output", graph.output_metadata.metadata)
+    by = {name: f"{each.distribution} {each.version}" for each in program.plugins for name in each.provides}
+    return [
+        MetadataSummary(key, len(held), by.get(f"metadata_key:{key}", ""), _told(key, held, registry))
+        for key, held in sorted(texts.items())
+    ]
+
+
+def _told(key: str, texts: Mapping[str, str], registry: Registry | None) -> list[tuple[str, str]]:
+    """Return what the plugin that declares a key tells of the values. What fails is told in their place."""
+    declared = None if registry is None else registry.metadata_keys.get(key)
+    if registry is None or declared is None or declared.section is None:
+        return []
+    from graphwire.registry import calling
+    from graphwire.schema.texts.treespec import decode_value
+
+    try:
+        values = {name: decode_value(parse_json(text)) for name, text in texts.items()}
+        with calling(registry.owner_of("metadata_key", key), f"the section of metadata {key!r}", DecodeError):
+            return [(f"{name}", f"{value}") for name, value in declared.section(values)]
+    except Exception as error:  # noqa: BLE001 # a plugin's code: the rest of the summary does not depend on it
+        return [("", str(error) if isinstance(error, GraphwireError) else exception_text(error))]
 
 
 def _graphs(root: Graph) -> Iterator[Graph]:

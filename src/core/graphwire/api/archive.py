@@ -435,7 +435,13 @@ class Archive(Closing):
         for name in self.methods:
             program, payloads = self.program_of(name), self.payloads_of(name)
             member = self._package.member_of(name)
-            summary = summarize(program, name=name, weights=payloads.weights, constants=payloads.constants)
+            summary = summarize(
+                program,
+                name=name,
+                weights=payloads.weights,
+                constants=payloads.constants,
+                registry=self.registry,
+            )
             if stores := self.weights.plugins:
                 summary = replace(summary, plugins=[*summary.plugins, *stores])
             methods.append(

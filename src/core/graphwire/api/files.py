@@ -315,6 +315,7 @@ def _inspect_program(source: Program | ExportedProgram, registry: Registry) -> I
         name=DEFAULT_METHOD,
         weights=None if payloads is None else payloads.weights,
         constants=None if payloads is None else payloads.constants,
+        registry=registry,
     )
     method = MethodInspection(DEFAULT_METHOD, "", 0, 0, summary, report)
     return Inspection("", 0, "", report.producer, [method], held.nbytes, [])

@@ -102,6 +102,12 @@ class EncodeContext:
     """The text of each module stack entry, if the text can be split back into that entry."""
     subgraphs: dict[int, schema.Graph] = field(default_factory=dict)
     """Encoded subgraphs, by the id of their graph module. The program keeps the module alive."""
+    unsaved: dict[str, str] = field(default_factory=dict)
+    """What of the graphs is not saved, with a node that has it; empty for the module."""
+    declared_keys: frozenset[str] = frozenset()
+    """The keys of metadata that plugins declare or, as `KeptMetadata`, declared."""
+    kept_plugins: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The distributions and versions that declare the keys of `KeptMetadata`."""
     graph_sizes: dict[int, int] = field(default_factory=dict)
     """The number of nodes of each subgraph, by the id of its record. Nested subgraphs count once per use."""
 
@@ -116,6 +122,14 @@ class EncodeContext:
             name = self.constant_names[id(value), path] = f"{GRAPH_CONSTANT}{len(self.constants)}.{path}"
             self.constants[name] = value
         return name
+
+
+class KeptMetadata(NamedTuple):
+    """Metadata whose plugin is not in force: its text, which a save writes again, and the plugin that the file names."""
+
+    text: str
+    distribution: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +232,8 @@ class DecodeContext:
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
     module_rows: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     """Decoded module stack entries, by their text."""
+    declarers: Mapping[str, PluginRequirement] = field(default_factory=dict)
+    """The plugins that declare keys of metadata, by key, as the document names them."""
     unread_metadata: dict[str, set[str]] = field(default_factory=dict)
     """Metadata keys that the document has but the program lacks, by reason."""
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)

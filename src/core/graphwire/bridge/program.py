@@ -32,6 +32,7 @@ from graphwire.bridge.graph.metadata import (
     decode_sources,
     encode_custom,
     encode_declared,
+    tell_unsaved,
     unread_metadata,
 )
 from graphwire.bridge.graph.operators import OpaqueOperator, check_operators
@@ -136,7 +137,12 @@ def encode_program(
         EncodeError: the schema cannot represent a part of the program; `place` names it.
     """
     tables = tables or record_tables([program])
-    context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
+    context = EncodeContext(
+        registry,
+        constants={},
+        plain_containers=plain_containers,
+        declared_keys=frozenset(registry.metadata_keys),
+    )
     with edited_attributes_named(program):
         return _encode_program(program, context, tables)
 
@@ -156,6 +162,7 @@ def _encode_program(
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
     metadata = {"custom": encode_custom(custom)} if custom else {}
+    tell_unsaved(context)
     encode_declared(context, module.meta, metadata)
     ranges = encode_ranges(program.range_constraints)
     record = schema.Program(
@@ -252,6 +259,9 @@ def _requirements(context: EncodeContext) -> list[schema.PluginRequirement]:
         owner = context.registry.owner_of(kind, name)
         if owner is not None and owner.distribution and owner.distribution != "graphwire":
             provided.setdefault((owner.distribution, owner.version), set()).add(f"{kind}:{name}")
+    for key, (distribution, version) in context.kept_plugins.items():
+        if distribution:
+            provided.setdefault((distribution, version), set()).add(f"metadata_key:{key}")
     for requirement in (each for origin in _origins(context) for each in origin.plugins):
         names = provided.setdefault((requirement.distribution, requirement.version), set())
         names.update(requirement.provides)
@@ -427,6 +437,12 @@ def decode_context(
         traces=traces_of(frames),
         sources=[],
         describes=describes,
+        declarers={
+            name.removeprefix("metadata_key:"): each
+            for each in record.plugins
+            for name in each.provides
+            if name.startswith("metadata_key:")
+        },
         origin=origin,
         propagates=propagates,
     )

@@ -87,6 +87,14 @@ def _method_sections(method: MethodInspection) -> Iterator[Section]:
     yield module_section("Modules", summary.modules)
     yield _operator_section(summary)
     yield _group_section(summary)
+    yield Section(
+        "Metadata of plugins",
+        ("key", "values", "plugin"),
+        [(each.key, f"{each.values:,}", each.plugin) for each in summary.metadata],
+        frozenset({1}),
+    )
+    for each in summary.metadata:
+        yield Section(f"Metadata {each.key}", rows=each.rows)
 
 
 def _interface(summary: Summary) -> Iterator[tuple[str, str]]:

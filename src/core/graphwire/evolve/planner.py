@@ -446,7 +446,8 @@ def check_plugins(
     """
     missing = []
     for requirement in (*program.plugins, *stores):
-        asked = (each for each in requirement.provides if operators or not each.startswith(_OPERATOR))
+        asked = [each for each in requirement.provides if not each.startswith("metadata_key:")]
+        asked = [each for each in asked if operators or not each.startswith(_OPERATOR)]
         if lacking := [each for each in asked if not _provided(each, requirement, registry)]:
             missing.append((requirement, lacking))
     if not missing:

@@ -17,7 +17,9 @@ from graphwire.registry.discovery import (
 )
 from graphwire.registry.interfaces import (
     OWN_COMMANDS,
+    OWN_METADATA,
     PROJECT,
+    TORCH_METADATA,
     BoundedFormat,
     Chunk,
     Command,
@@ -52,9 +54,11 @@ from graphwire.registry.registry import Registry, TreespecType, default_registry
 
 __all__ = [
     "OWN_COMMANDS",
+    "OWN_METADATA",
     "PROJECT",
     "REMEDY_OF_BROKEN",
     "REMEDY_OF_CONFLICT",
+    "TORCH_METADATA",
     "BoundedFormat",
     "Chunk",
     "Command",

@@ -380,7 +380,7 @@ OWN_METADATA = frozenset(
 """The keys of `node.meta` that files keep without a declaration."""
 TORCH_METADATA = frozenset(
     "arg_kwarg_vals autograd_backward desc dynamo_compile_id eager_input_vals example_value fwd_nn_module_stack "
-    "fwd_source_fn_stack inline_constraints module_call_specs original_aten seq_nr tensor_meta".split()
+    "fwd_source_fn_stack inline_constraints module_call_specs original_aten partition_names seq_nr tensor_meta".split()
 )
 """Keys that torch writes into the nodes and graphs of every program, for use in the process only. Declaring one would
 change everybody's files."""
@@ -396,6 +396,9 @@ class MetadataKey(msgspec.Struct, frozen=True):
 
     name: str
     """The key in `meta`."""
+    section: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] | None = None
+    """Returns rows of two texts that `graphwire inspect` shows of the key. Its argument has the values by the names of the nodes;
+    that of the program itself is under the empty name."""
 
 
 # ---------------------------------------------------------------- the interface of commands (hook `graphwire_commands`)

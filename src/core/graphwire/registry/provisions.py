@@ -400,6 +400,9 @@ def _further_problems(hook: Hook, provider: Any, facts: Mapping[str, Any]) -> li
     if hook.kind == "metadata_key":
         if not isinstance(provider, MetadataKey):
             return ["it is not made by `MetadataKey(name)`"]
+        section: Any = provider.section
+        if section is not None and not callable(section):
+            return ["its `section` is not a function"]
         if facts["name"] in OWN_METADATA:
             return [f"{facts['name']!r} is kept without being declared"]
         if facts["name"] in TORCH_METADATA:

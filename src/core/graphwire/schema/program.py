@@ -133,7 +133,8 @@ class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     version: str
     """The version that wrote the document."""
     provides: list[str]
-    """The providers that the program uses: `op_handler:NAME`, `treespec_serializer:NAME`, `constant_codec:NAME`."""
+    """The providers that the program uses: `op_handler:NAME`, `treespec_serializer:NAME`, `constant_codec:NAME`, and, needed only
+    to read metadata, `metadata_key:NAME`."""
 
     @property
     def is_installable(self) -> bool:

@@ -27,6 +27,7 @@ from graphwire.bridge.graph.metadata import (
     move_nodes,
     nondefault_positions,
     note_unread,
+    note_unsaved,
 )
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.results import decode_results, encode_results, propagated_values
@@ -90,6 +91,7 @@ def encode_graph(
     names = [node.name for node in module.graph.nodes]
     if not {*map(type, names)} <= {str}:
         raise TypeError("the name of a node is not a text")
+    note_unsaved(context, module)
     _describe_values(context, module.graph)
     with located(lambda: f"graph.{node.name}"):
         for node in module.graph.nodes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,13 +17,23 @@ from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
 from graphwire.analysis.load_report import Omission
-from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
+from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack, KeptMetadata
 from graphwire.bridge.graph.operators import name_of_operator
 from graphwire.bridge.torch_compat.private import move_to_start
 from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
-from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, located, shown
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    GraphwireWarning,
+    SchemaError,
+    UnknownTypeError,
+    located,
+    shown,
+)
+from graphwire.registry import OWN_METADATA, TORCH_METADATA
 from graphwire.schema import NodeSource, ValueMetadata
 from graphwire.schema.texts.metadata import (
+    DECLARED,
     EXACT_SOURCE_FN,
     EXACT_STACK,
     EXACT_TORCH_FN,
@@ -39,11 +50,9 @@ from graphwire.schema.texts.treespec import decode_value, encode_value
 from graphwire.schema.trees import MAX_DEPTH, Unfolding
 from graphwire.wire.document import check_expanded_size, check_plugin_tree
 
-DECLARED = "graphwire.meta."
-"""What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""
 UNKNOWN_KEY = "nobody here knows what they say; a program computes the same without"
-UNDECLARED = "no plugin in force declares the key; a program computes the same without"
-UNKNOWN_TYPE = "nobody has imported a type that is named there; a program computes the same without"
+UNDECLARED = "no plugin in force declares the key. A save writes them as they are"
+UNKNOWN_TYPE = "nobody has imported a type that is named there. A save writes them as they are"
 NO_ROWS = "the text is no rows of a key, a path and a type"
 NO_MAPPING = "the text is JSON of no mapping"
 SAID_TWICE = "the node says it in another way, too"
@@ -85,14 +94,14 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in _checked_origins(origin)]
-    if not context.registry.metadata_keys.keys().isdisjoint(meta):
+    if not context.declared_keys.isdisjoint(meta):
         encode_declared(context, meta, texts)
     return ValueMetadata(texts, None, sources)
 
 
 def has_saved_metadata(context: EncodeContext, meta: dict[str, Any]) -> bool:
     """Return whether `meta` may have something that `encode_metadata` writes. Most inputs have nothing."""
-    return not _KEPT.isdisjoint(meta) or not context.registry.metadata_keys.keys().isdisjoint(meta)
+    return not _KEPT.isdisjoint(meta) or not context.declared_keys.isdisjoint(meta)
 
 
 def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
@@ -140,7 +149,8 @@ def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]
     """What a text says under which name; None for nothing, and for what nobody here knows, which is noted."""
     if key.startswith(DECLARED):
         name = key.removeprefix(DECLARED)
-        return name, _decode_declared(context, text, name)
+        value = _decode_declared(context, text, name)
+        return key if isinstance(value, KeptMetadata) else name, value
     if key not in _DECODERS:
         note_unread(context, key, UNKNOWN_KEY)
         return key, None
@@ -298,9 +308,48 @@ def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict
     Raises:
         EncodeError: a value cannot be encoded exactly.
     """
-    for key in context.registry.metadata_keys:
-        if (value := meta.get(key)) is not None:
+    declared = context.registry.metadata_keys
+    for key in (*declared, *sorted(context.declared_keys - declared.keys())):
+        if (value := meta.get(key)) is None:
+            continue
+        if not isinstance(value, KeptMetadata):
             texts[DECLARED + key] = _declared_text(value, f"meta[{key!r}]")
+            context.provided.add(("metadata_key", key))
+        elif (known := key.removeprefix(DECLARED)) not in meta:
+            texts[key] = value.text
+            context.kept_plugins[known] = value.distribution, value.version
+
+
+def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule) -> None:
+    """Note what a graph has that a record does not: keys of metadata that nobody declares, types, default values of inputs."""
+    nodes = module.graph.nodes
+    found = set(module.meta).union(*[node.meta for node in nodes])
+    unknown = found - OWN_METADATA - TORCH_METADATA - context.declared_keys
+    kept = {key for key in unknown if isinstance(key, str) and key.startswith(DECLARED)}
+    context.declared_keys |= kept
+    for key in sorted(map(repr, unknown - kept)):
+        context.unsaved.setdefault(
+            f"meta[{key:.80}]", next((n.name for n in nodes if key in map(repr, n.meta)), "")
+        )
+    for node in nodes:
+        if node.type is not None:
+            context.unsaved.setdefault("the type", node.name)
+        if node.args and node.op == "placeholder":
+            context.unsaved.setdefault("the default value", node.name)
+
+
+def tell_unsaved(context: EncodeContext) -> None:
+    """Tell what `note_unsaved` found."""
+    if not context.unsaved:
+        return
+    named = [what + (f" of {node:.80}" if node else "") for what, node in context.unsaved.items()]
+    more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
+    warnings.warn(
+        f"not saved: {', '.join(named[:_SHOWN])}{more}. Files keep data in meta['custom'], and under keys "
+        "that a plugin declares (hook graphwire_metadata_keys)",
+        GraphwireWarning,
+        stacklevel=2,
+    )
 
 
 def _declared_text(value: Any, place: str) -> str:
@@ -323,7 +372,7 @@ def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict
         if key.startswith(DECLARED):
             name = key.removeprefix(DECLARED)
             if (value := _decode_declared(context, text, name)) is not None:
-                found[name] = value
+                found[key if isinstance(value, KeptMetadata) else name] = value
         elif key != "custom":
             note_unread(context, key, UNKNOWN_KEY)
     return found
@@ -331,15 +380,23 @@ def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict
 
 def _decode_declared(context: DecodeContext, text: str, key: str) -> Any:
     if key not in context.registry.metadata_keys:
-        note_unread(context, key, UNDECLARED)
-        return None
+        return _kept(context, text, key, UNDECLARED)
     try:
         return decode_value(parse_json(text), f"metadata[{key!r}]")
     except RecursionError:
         raise DecodeError(f"the metadata {key!r:.80} is nested too deeply") from None
     except UnknownTypeError:  # an enum that nobody imported; a program computes the same without
-        note_unread(context, key, UNKNOWN_TYPE)
-        return None
+        return _kept(context, text, key, UNKNOWN_TYPE)
+
+
+def _kept(context: DecodeContext, text: str, key: str, reason: str) -> KeptMetadata:
+    """Return what nobody here can read as its text, and note it with the plugin that the document names."""
+    by = context.declarers.get(key)
+    if by is None:
+        note_unread(context, key, reason)
+        return KeptMetadata(text)
+    note_unread(context, key, f"{reason}. It comes with {by.distribution:.80} {by.version:.40}")
+    return KeptMetadata(text, by.distribution, by.version)
 
 
 def _decode_custom(context: DecodeContext, text: str) -> str | None:

@@ -17,6 +17,8 @@ import msgspec
 from graphwire.errors import SchemaError
 from graphwire.process import TYPE_ANALYSIS
 
+DECLARED = "graphwire.meta."
+"""What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""
 EXACT_STACK = "graphwire.nn_module_stack"
 """The metadata key of a module stack that torch's text cannot represent: JSON rows of key, path and type."""
 EXACT_SOURCE_FN = "graphwire.source_fn_stack"
