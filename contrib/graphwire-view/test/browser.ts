@@ -71,6 +71,8 @@ export interface Shown {
 export interface Browser {
   /** Opens a page that Python made, or the viewer without a program. */
   open(path: string, options?: { readonly hash?: string; readonly width?: number; readonly height?: number; readonly dark?: boolean; readonly scale?: number; readonly isFrame?: boolean }): Promise<Shown>;
+  /** Returns the milliseconds of processor time of each task that a page runs while something is done. */
+  tasks(page: Page, act: () => Promise<void>): Promise<number[]>;
   /** Opens an address, and waits until it is loaded. */
   visit(url: string, width: number): Promise<Page>;
   close(): Promise<void>;
@@ -98,6 +100,16 @@ export async function openBrowser(): Promise<Browser | null> {
       await page.waitForSelector("body[data-place]");
       if (path !== PAGE) await page.waitForSelector("body[data-state=shown]");
       return { page, messages };
+    },
+    tasks: async (page, act) => {
+      await browser.startTracing(page, { categories: ["toplevel"] });
+      await act();
+      const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: readonly { name: string; tid: number; pid: number; tdur?: number }[] };
+      const tasks = traceEvents.filter(({ name }) => name === "ThreadControllerImpl::RunTask");
+      const threads = new Map<string, number[]>();
+      for (const { pid, tid, tdur = 0 } of tasks) threads.set(`${pid} ${tid}`, [...(threads.get(`${pid} ${tid}`) ?? []), tdur / 1000]);
+      const sum = (some: readonly number[]): number => some.reduce((total, each) => total + each, 0);
+      return [...threads.values()].sort((a, b) => sum(b) - sum(a))[0] ?? []; // that of the page works most
     },
     visit: async (url, width) => {
       const page = await browser.newPage({ viewport: { width, height: 720 } });

@@ -28,6 +28,16 @@ export interface Caption {
 
 /** Returns what a box says. */
 export function captionOf(item: Item, open = false): Caption {
+  const known = open ? undefined : CAPTIONS.get(item);
+  if (known !== undefined) return known;
+  const made = written(item, open);
+  if (!open) CAPTIONS.set(item, made);
+  return made;
+}
+
+const CAPTIONS = new WeakMap<Item, Caption>();
+
+function written(item: Item, open: boolean): Caption {
   const [title, aside, ...lines] = textsOf(item, open);
   return { title: clipped(title, MOST), aside: clipped(aside, MOST), lines: lines.filter((line) => line !== "").map((line) => clipped(line, MOST + 6)) };
 }

@@ -43,6 +43,10 @@ const PASSING = /^(view.*|unsafe_view|reshape.*|unsqueeze|squeeze|expand.*|permu
 /** Whether a node only reshapes or copies what it gets, asserts something, or computes sizes. */
 export function isPassing(item: Item): boolean {
   if (item.kind !== "node" || item.isGroup) return false;
+  return (item.passing ??= onlyPasses(item));
+}
+
+function onlyPasses(item: Item): boolean {
   const name = operatorName(item);
   const { graph } = item.scope;
   const isOfSizes = item.values.length > 0 && item.values.every((value) => graph.sym_int_values.has(value) || graph.sym_bool_values.has(value) || graph.sym_float_values.has(value));

@@ -44,6 +44,8 @@ export class Item {
   isDerived = false;
   /** In a difference: how many nodes inside changed, such as `+3 ≠1`. */
   tally = "";
+  /** For a node: whether it only passes a value on, once somebody asked. */
+  passing: boolean | null = null;
   /** In a difference: the class that a module had. */
   was = "";
   /** In a difference: whether it is a module that runs before or after others than before. */

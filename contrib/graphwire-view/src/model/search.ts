@@ -49,6 +49,9 @@ function wordsOf(query: string): Word[] {
   }).filter(({ text }) => text !== "");
 }
 
+/** The items after which a search may pause. */
+const STEP = 200;
+
 /** A text of each item in which words are looked for; made once, since queries change with every key. */
 export class Index {
   private readonly texts = new Map<string, string[]>();
@@ -58,25 +61,33 @@ export class Index {
     private readonly moduleOf: (item: Item) => GraphModule,
   ) {}
 
-  private field(name: string): readonly string[] {
-    const known = this.texts.get(name);
-    if (known !== undefined) return known;
-    const read = FIELDS[name];
-    const made = this.items.all.map((item) => (read === undefined ? [] : read(item, this.moduleOf(item))).join("\n").toLowerCase());
-    this.texts.set(name, made);
-    return made;
+  private text(name: string, item: Item): string {
+    let known = this.texts.get(name);
+    if (known === undefined) this.texts.set(name, (known = []));
+    return (known[item.id] ??= (FIELDS[name]?.(item, this.moduleOf(item)) ?? []).join("\n").toLowerCase());
   }
 
   /** Returns the items that a query finds, in the order of the program; weights come last. */
   find(query: string): Item[] {
+    const search = this.search(query);
+    for (;;) {
+      const { done, value } = search.next();
+      if (done === true) return value;
+    }
+  }
+
+  /** Does what `find` does in short steps. */
+  *search(query: string): Generator<undefined, Item[]> {
     const words = wordsOf(query);
     if (words.length === 0) return [];
     const everywhere = ["name", "op", "shape", "module", "file"];
-    const found = this.items.all.filter((item) => {
-      const { id, kind, shownAs } = item;
-      if (kind === "program" || kind === "run" || shownAs !== null) return false;
-      return words.every(({ field, text }) => field === "weight" ? hasWeights(item, text) : (field === null ? everywhere : [field]).some((name) => this.field(name)[id]?.includes(text) === true));
-    });
+    const found: Item[] = [];
+    for (const [index, item] of this.items.all.entries()) {
+      if (index % STEP === STEP - 1) yield;
+      const { kind, shownAs } = item;
+      if (kind === "program" || kind === "run" || shownAs !== null) continue;
+      if (words.every(({ field, text }) => field === "weight" ? hasWeights(item, text) : (field === null ? everywhere : [field]).some((name) => this.text(name, item).includes(text)))) found.push(item);
+    }
     const isWeight = (item: Item): number => (item.kind === "weight" ? 1 : 0);
     return found.sort((a, b) => isWeight(a) - isWeight(b));
   }

@@ -39,6 +39,8 @@ export interface Parts {
 
 /** A program of so few nodes is shown with those that only pass a value on. */
 const FEW_NODES = 12;
+/** The milliseconds of a part of a search. */
+const SLICE = 5;
 /** A drawing that is less wide has its legend folded. */
 const SMALL = 600;
 
@@ -58,6 +60,9 @@ export class App implements Chooser {
   private measure: Measure | null = null;
   private hits: readonly Item[] = [];
   private hit = -1;
+  private searching: ReturnType<typeof setTimeout> | undefined;
+  /** The step to take in what a search finds that is not done. */
+  private waiting = 0;
   private outlining: ReturnType<typeof setTimeout> | undefined;
   private readonly index: Index;
   private readonly panels: readonly Panel[];
@@ -113,8 +118,12 @@ export class App implements Chooser {
   // ------------------------------------------------------------------------------------------------------- what happens
 
   select(item: Item | null): void {
-    this.selected = item;
+    this.setSelected(item);
     this.drawing.decorate(this.decoration());
+  }
+
+  private setSelected(item: Item | null): void {
+    this.selected = item;
     this.showDetails();
     if (item !== null) this.announce(`${item.kind} ${item.path}`);
     showLink(item === null || item.kind === "program" ? "#" : linkOf(this.side.name, item));
@@ -187,24 +196,51 @@ export class App implements Chooser {
     const weights = this.folding.weights || (isHidden && item.kind === "weight");
     const reshapes = this.folding.reshapes || (isHidden && item.kind === "node");
     if (open.size !== this.folding.open.size || isHidden) this.fold({ ...this.folding, open, weights, reshapes }, null, false);
-    this.select(item);
+    document.body.dataset["place"] = "drawing";
+    this.setSelected(item);
     const box = this.scene.boxOf.get(item);
     if (box !== undefined) this.drawing.camera.center(box);
-    document.body.dataset["place"] = "drawing";
+    this.drawing.decorate(this.decoration());
   }
 
   search(query: string): void {
     if (this.parts.search.value !== query) this.parts.search.value = query;
-    this.hits = this.index.find(query);
+    clearTimeout(this.searching);
+    this.hits = [];
     this.hit = -1;
+    this.continueSearch(query, this.index.search(query));
+  }
+
+  /** Searches for some milliseconds; the rest follows later, so that typing never waits. */
+  private continueSearch(query: string, search: Generator<undefined, readonly Item[]>): void {
+    this.searching = undefined;
+    const end = performance.now() + SLICE;
+    for (;;) {
+      const { done, value } = search.next();
+      if (done === true) {
+        this.showHits(query, value);
+        return;
+      }
+      if (performance.now() > end) break;
+    }
+    this.parts.found.textContent = "…";
+    this.searching = setTimeout(() => { this.continueSearch(query, search); }, 0);
+  }
+
+  private showHits(query: string, hits: readonly Item[]): void {
+    this.hits = hits;
     this.parts.found.textContent = query.trim() === "" ? "" : this.hits.length === 0 ? "nothing found" : plural(this.hits.length, "hit");
     this.drawing.decorate(this.decoration());
     this.tabs.showFound(this.hits, query, this);
+    const { waiting } = this;
+    this.waiting = 0;
+    this.nextHit(waiting);
   }
 
   /** Goes to the next thing found, or the previous one. */
   nextHit(step: number): void {
-    if (this.hits.length === 0) return;
+    if (this.searching !== undefined) this.waiting = step;
+    if (this.hits.length === 0 || step === 0) return;
     this.hit = (this.hit + step + this.hits.length) % this.hits.length;
     const item = this.hits[this.hit];
     if (item === undefined) return;

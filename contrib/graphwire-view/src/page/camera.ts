@@ -27,12 +27,21 @@ export class Camera {
     private readonly host: SVGSVGElement,
     private readonly changed: () => void,
   ) {
+    this.measure();
     host.addEventListener("wheel", (event) => { this.wheel(event); }, { passive: false });
     host.addEventListener("pointerdown", (event) => { this.down(event); });
     host.addEventListener("pointermove", (event) => { this.move(event); });
     for (const name of ["pointerup", "pointercancel"] as const) {
       host.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
     }
+  }
+
+  /** The size when it was last read: reading it makes the browser wait for its layout. */
+  private known = { width: 0, height: 0 };
+
+  /** Reads the size anew. */
+  measure(): void {
+    this.known = this.size;
   }
 
   get size(): { readonly width: number; readonly height: number } {
@@ -47,7 +56,7 @@ export class Camera {
 
   /** The part of the drawing that is seen. */
   get seen(): Rectangle {
-    const { width, height } = this.size;
+    const { width, height } = this.known;
     return { x: -this.x / this.scale, y: -this.y / this.scale, width: width / this.scale, height: height / this.scale };
   }
 

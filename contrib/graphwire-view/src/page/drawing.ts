@@ -30,14 +30,28 @@ const READABLE = 0.28;
 /** With more boxes and wires than this in sight, boxes become one shape without texts. */
 const MOST = 3000;
 
+/** The new elements that one frame makes. */
+const PORTION = 200;
+
+/** Something drawn: what it belongs to, and a text that changes when it looks different. */
+interface Sprite {
+  readonly key: object;
+  readonly state: string;
+  readonly isFirst: boolean;
+  readonly make: () => SVGElement[];
+}
+
 export class Drawing {
   readonly camera: Camera;
   private readonly layer = svg("g");
   private scene: Scene | null = null;
   private decoration: Decoration = { selected: null, found: new Map(), colours: new Map() };
+  private extents: readonly Rectangle[] = [];
+  private kept = new Map<object, { readonly state: string; readonly elements: readonly SVGElement[] }>();
   private drawn: Rectangle | null = null;
   private drawnReadable = true;
-  private pending = false;
+  /** The frame that draws again; 0 for none. */
+  private pending = 0;
 
   constructor(
     host: SVGSVGElement,
@@ -46,11 +60,15 @@ export class Drawing {
     host.append(svg("defs", {}, arrow("arrow", "wire-end"), arrow("arrow-near", "wire-end near")), this.layer);
     this.camera = new Camera(host, () => { this.moved(); });
     host.addEventListener("click", (event) => { this.click(event); });
-    new ResizeObserver(() => { this.refresh(); }).observe(host);
+    new ResizeObserver(() => {
+      this.camera.measure();
+      this.refresh();
+    }).observe(host);
   }
 
   show(scene: Scene, decoration: Decoration): void {
     this.scene = scene;
+    this.extents = scene.wires.map(extent);
     this.decoration = decoration;
     this.refresh();
   }
@@ -60,36 +78,68 @@ export class Drawing {
     this.refresh();
   }
 
-  /** Draws again what is near the seen part. */
+  /** Draws again what is near the seen part. New elements are made in portions, one a frame, so that nothing waits for them. */
   refresh(): void {
     const { scene } = this;
     if (scene === null) return;
-    const { seen } = this.camera;
-    const near = grown(seen, 0.6);
+    cancelAnimationFrame(this.pending);
+    this.pending = 0;
+    const near = grown(this.camera.seen, 0.5);
     this.drawn = near;
     this.drawnReadable = this.camera.scale >= READABLE;
     this.layer.setAttribute("transform", this.camera.transform);
     const boxes = scene.boxes.filter((box) => meets(box, near));
-    const wires = scene.wires.filter((wire) => meets(extent(wire), near));
-    this.layer.replaceChildren(...(boxes.length + wires.length > MOST ? outlines(boxes) : this.elements(boxes, wires)));
+    const wires = scene.wires.filter((_, index) => meets(this.extents[index] as Rectangle, near));
+    if (boxes.length + wires.length > MOST) {
+      this.kept.clear();
+      this.layer.replaceChildren(...outlines(boxes));
+      return;
+    }
+    const before = this.kept;
+    this.kept = new Map();
+    let left = PORTION;
+    const sprites = this.sprites(boxes, wires, this.drawnReadable);
+    for (const wanted of [true, false]) { // the selected box does not wait for others
+      for (const { key, state, isFirst, make } of sprites) {
+        if (isFirst !== wanted) continue;
+        const known = before.get(key);
+        if (known?.state !== state && left > 0) {
+          left -= 1;
+          this.kept.set(key, { state, elements: make() });
+        } else if (known !== undefined) this.kept.set(key, known);
+      }
+    }
+    place(this.layer, sprites.flatMap(({ key }) => this.kept.get(key)?.elements ?? []));
+    if (left === 0) this.soon();
   }
 
   /** Returns every element of the scene, seen or not, for a picture. */
   everything(): SVGElement[] {
     const { scene } = this;
-    return scene === null ? [] : this.elements(scene.boxes, scene.wires, true);
+    return scene === null ? [] : this.sprites(scene.boxes, scene.wires, true).flatMap(({ make }) => make());
   }
 
-  private elements(boxes: readonly Box[], wires: readonly Wire[], texts = this.drawnReadable): SVGElement[] {
-    const { selected } = this.decoration;
+  /** Returns what is drawn, from the back to the front. */
+  private sprites(boxes: readonly Box[], wires: readonly Wire[], texts: boolean): Sprite[] {
+    const { selected, found, colours } = this.decoration;
     const isNear = (wire: Wire): boolean => selected !== null && wire.links.some(({ from, to }) => from === selected || to === selected);
-    const groups = boxes.filter(({ open }) => open).map((box) => this.box(box, texts));
-    const titles = texts ? boxes.filter(({ open }) => open).flatMap((box) => boxTexts(box, null)) : [];
-    const leaves = boxes.filter(({ open }) => !open).map((box) => this.box(box, texts));
+    const open = boxes.filter((box) => box.open);
+    const whole = (box: Box): Sprite => {
+      const { item } = box;
+      const colour = colours.get(item);
+      const state = `${texts} ${selected === item} ${found.get(item) ?? 0} ${colour?.fill ?? ""} ${colour?.text ?? ""}`;
+      return { key: box, state, isFirst: item === selected, make: () => [this.box(box, texts)] };
+    };
+    const path = (wire: Wire, near: boolean): Sprite => ({ key: wire, state: String(near), isFirst: near, make: () => [wirePath(wire, near)] });
     const [near, far] = [wires.filter(isNear), wires.filter((wire) => !isNear(wire))];
-    const paths = [...far.map((wire) => wirePath(wire, false)), ...near.map((wire) => wirePath(wire, true))];
-    const labels = texts ? [...far, ...near].flatMap(wireText) : [];
-    return [...groups, ...paths, ...titles, ...leaves, ...labels];
+    return [
+      ...open.map(whole),
+      ...far.map((wire) => path(wire, false)),
+      ...near.map((wire) => path(wire, true)),
+      ...(texts ? open.map((box): Sprite => ({ key: box.caption, state: "", isFirst: false, make: () => boxTexts(box, null) })) : []),
+      ...boxes.filter((box) => !box.open).map(whole),
+      ...(texts ? [...far, ...near].filter(({ label }) => label !== "").map((wire): Sprite => ({ key: wire.points, state: "", isFirst: false, make: () => wireText(wire) })) : []),
+    ];
   }
 
   private box(box: Box, texts: boolean): SVGElement {
@@ -130,12 +180,12 @@ export class Drawing {
   private moved(): void {
     this.layer.setAttribute("transform", this.camera.transform);
     const readable = this.camera.scale >= READABLE;
-    if (this.pending || (this.drawn !== null && contains(this.drawn, this.camera.seen) && readable === this.drawnReadable)) return;
-    this.pending = true;
-    requestAnimationFrame(() => {
-      this.pending = false;
-      this.refresh();
-    });
+    if (this.drawn !== null && contains(this.drawn, this.camera.seen) && readable === this.drawnReadable) return;
+    this.soon();
+  }
+
+  private soon(): void {
+    if (this.pending === 0) this.pending = requestAnimationFrame(() => { this.refresh(); });
   }
 
   private click(event: MouseEvent): void {
@@ -151,6 +201,17 @@ export class Drawing {
 function arrow(id: string, className: string): SVGElement {
   const shape = svg("path", { d: "M0,0L8,4L0,8z", class: className });
   return svg("marker", { id, viewBox: "0 0 8 8", refX: 7.5, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, shape);
+}
+
+/** Gives an element some children, in order, and leaves those in place that it has. */
+function place(layer: SVGElement, wanted: readonly SVGElement[]): void {
+  const kept = new Set(wanted);
+  for (const child of [...layer.childNodes]) if (!kept.has(child as SVGElement)) child.remove();
+  let at = layer.firstChild;
+  for (const element of wanted) {
+    if (element === at) at = at.nextSibling;
+    else layer.insertBefore(element, at);
+  }
 }
 
 function toggleSign({ x, y }: Point, open: boolean): SVGElement {

@@ -61,7 +61,7 @@ export class Tabs {
       textButton(item.kind === "module" ? item.name : item.kind === "node" ? item.path : item.title, () => { context.reveal(item); }, item.path),
       item.kind === "node" ? item.title : item.type === "" ? item.kind : item.type,
       item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.name ?? ""),
-    ]);
+    ], 60);
     this.holder.replaceChildren(html("div", { class: "hits" }, html("h2", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));
   }
 

@@ -6,19 +6,20 @@ import { bytesText, countText } from "../../model/values.js";
 import type { Context } from "../context.js";
 import { html } from "../elements.js";
 
-/** The items that one group lists at first. */
+/** The most items that the tree lists, and one group of it. */
+const MOST_ROWS = 600;
 const MOST = 300;
 
 /** Returns the tree of modules and nodes. Opening a group here opens it in the drawing. */
 export function modulesPanel(context: Context): HTMLElement {
-  const tree = html("ul", { role: "tree", class: "tree", "aria-label": "Modules" }, branch(context, context.side.items.root, 1));
+  const tree = html("ul", { role: "tree", class: "tree", "aria-label": "Modules" }, branch(context, context.side.items.root, 1, { left: MOST_ROWS }));
   tree.addEventListener("keydown", (event) => { moveInTree(tree, event); });
   const [first] = tree.querySelectorAll<HTMLElement>("[role=treeitem]");
   if (first !== undefined) first.tabIndex = 0;
   return html("div", {}, html("p", { class: "quiet" }, "Unfold a module here or in the drawing."), tree);
 }
 
-function branch(context: Context, item: Item, level: number): HTMLElement {
+function branch(context: Context, item: Item, level: number, rowsOf: { left: number }): HTMLElement {
   const open = context.isOpen(item);
   const sign = html("span", { class: "twisty", "aria-hidden": "true" }, item.isGroup ? (open ? "▾" : "▸") : "");
   const details = item.kind === "module" || item.kind === "program" ? [countText(item.nodes), item.bytes > 0 ? bytesText(item.bytes) : ""] : [];
@@ -46,8 +47,9 @@ function branch(context: Context, item: Item, level: number): HTMLElement {
   });
   if (open && item.isGroup) {
     const shown = item.children.filter(({ kind }) => kind !== "weight");
-    const rows = shown.slice(0, MOST).map((child) => branch(context, child, level + 1));
-    if (shown.length > MOST) rows.push(html("li", { role: "none", class: "quiet" }, `and ${countText(shown.length - MOST)} more: search for them`));
+    const rows: HTMLElement[] = [];
+    for (const child of shown.slice(0, MOST)) if (rowsOf.left-- > 0) rows.push(branch(context, child, level + 1, rowsOf));
+    if (shown.length > rows.length) rows.push(html("li", { role: "none", class: "quiet" }, `and ${countText(shown.length - rows.length)} more: search for them`));
     made.append(html("ul", { role: "group" }, ...rows));
   }
   return made;
