@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 
 def assert_same_module(

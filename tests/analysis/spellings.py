@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from graphwire.errors import GraphwireError
-from graphwire.schema.texts.infix import format_infix
-from graphwire.schema.texts.operations import Expression, format_expression, parse_expression
+from graphwire.hooks import format_infix, parse_expression
+from graphwire.schema.texts.operations import Expression, format_expression
 
 _EMPTY = (
     "as_tensors",

@@ -142,13 +142,13 @@ def test_files_of_every_age_are_the_same_as_themselves(path: Path) -> None:
 
 
 def test_nothing_is_read_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphwire.wire.archive import archive_record
+    from graphwire.wire.archive import reader
 
     def refuse(record: Any) -> memoryview:
         raise AssertionError("elements are read")
 
     files = file_of(w=ONE), file_of(w=ONE + 1)
-    monkeypatch.setattr(archive_record.ArchiveRecord, "view", refuse)
+    monkeypatch.setattr(reader.ArchiveRecord, "view", refuse)
     assert list(graphwire.diff(*files).compared["weight"].differ) == ["w"]
     with pytest.raises(graphwire.errors.GraphwireError):
         graphwire.diff(*files, weights=True)

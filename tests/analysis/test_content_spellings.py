@@ -25,9 +25,9 @@ from graphwire.analysis.canonical.symbol_names import (
     treespec_content,
 )
 from graphwire.analysis.diff.program_diff import diff
+from graphwire.hooks import parse_expression
 from graphwire.schema import ARGUMENT_VARIANTS, Argument, Program, RangeConstraint
 from graphwire.schema.texts.infix import parse_infix
-from graphwire.schema.texts.operations import parse_expression
 from graphwire.schema.trees import from_tree
 
 # --------------------------------------------------------------------------------------------------------- encoding

@@ -15,9 +15,10 @@ from torch import nn
 from torch.export import Dim
 
 import graphwire
+from graphwire import Diff
 from graphwire.analysis.diff.facts import argument_text
 from graphwire.analysis.diff.nodes import module_path
-from graphwire.analysis.diff.program_diff import Diff, diff
+from graphwire.analysis.diff.program_diff import diff
 from graphwire.analysis.diff.text import diff_lines
 from graphwire.schema import (
     Argument,

@@ -30,7 +30,8 @@ import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, ValidationError
 from graphwire.hooks import default_registry
 from graphwire.schema import ValueMetadata
-from graphwire.testing.programs import assert_same_values, differences
+from graphwire.testing import assert_same_values
+from graphwire.testing.programs import differences
 from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = sorted(default_registry().wire_formats)

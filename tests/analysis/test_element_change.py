@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import graphwire
+from graphwire import Payloads
 from graphwire.analysis.diff import weights as module
 from graphwire.analysis.diff.weights import ElementChange, element_change
-from graphwire.wire.payloads import Payloads
 
 FLOAT8 = [getattr(torch, name) for name in vars(torch) if name.startswith("float8_")]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from graphwire import Payloads
 from graphwire.analysis.canonical.content_hashing import payload_digests
 from graphwire.errors import MissingRecordError
 from graphwire.schema import Device, Layout, PayloadMeta, ScalarType, SymInt, TensorMeta
-from graphwire.wire.payloads import Payloads
 
 
 class Bytes(NamedTuple):

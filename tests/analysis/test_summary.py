@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.load_report import LoadReport
-from graphwire.analysis.summary import Inspection, MethodInspection, Summary, ValueSummary, summarize
+from graphwire import Inspection, LoadReport
+from graphwire.analysis.summary import MethodInspection, Summary, ValueSummary, summarize
 from graphwire.schema import (
     SCHEMA_VERSION,
     Argument,

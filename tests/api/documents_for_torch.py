@@ -17,6 +17,7 @@ import torch
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
+from graphwire import Payloads
 from graphwire.errors import Obstacle
 from graphwire.evolve.chain import obstacles_to
 from graphwire.evolve.targets import TARGETS
@@ -24,7 +25,7 @@ from graphwire.schema import ARGUMENT_VARIANTS
 from graphwire.schema.trees import to_tree
 from graphwire.wire.document import write_plain_json
 from graphwire.wire.package_writer import save_package
-from graphwire.wire.payloads import Document, Payloads
+from graphwire.wire.payloads import Document
 
 Tree = dict[str, Any]
 

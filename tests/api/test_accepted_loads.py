@@ -18,7 +18,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 import graphwire
 from graphwire.errors import DecodeError, EncodeError, FormatError
 from graphwire.hooks import MetadataKey, Registry, default_registry
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 FORMATS = sorted(default_registry().wire_formats)
 _DENSE = torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]])

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import EncodeError
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 
 class Nameless(NamedTuple):

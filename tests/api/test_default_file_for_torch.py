@@ -16,13 +16,13 @@ from torch.export import ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire import errors
-from graphwire.analysis.load_report import Omission, WriteReport
+from graphwire import WriteReport, errors
+from graphwire.analysis.load_report import Omission
 from graphwire.cli import main
 from graphwire.evolve.plain_values import subgraphs
 from graphwire.schema import Program, StackFrame
 from graphwire.schema.texts.metadata import ProcessNumbers
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 from graphwire.testing.snapshots import snapshot
 from graphwire.wire.package_writer import write_package
 from graphwire.wire.payloads import Document

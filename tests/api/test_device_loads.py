@@ -31,7 +31,7 @@ import graphwire
 from graphwire.bridge.tensors import storages
 from graphwire.bridge.tensors import storages as device_copies
 from graphwire.errors import ArchiveError, ChecksumError, DecodeError
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.source import address
 from graphwire.wire.weights.external_record import ExternalRecord
@@ -364,7 +364,7 @@ def interruptible() -> Path:
     return path
 
 
-GUARDS = ("device_copies.py", "storages.py", "interrupts.py", "archive_record.py", "source.py")
+GUARDS = ("storages.py", "reader.py", "source.py")
 """The modules that read, copy and release."""
 
 

@@ -13,6 +13,7 @@ import torch
 from external_weights import externalize
 
 import graphwire
+from graphwire import Payloads
 from graphwire.cli import main
 from graphwire.errors import (
     ArchiveError,
@@ -24,7 +25,6 @@ from graphwire.errors import (
 from graphwire.evolve.steps.embedded import embedded_tensors
 from graphwire.hooks import default_registry
 from graphwire.wire.document import read_document, write_document
-from graphwire.wire.payloads import Payloads
 
 JSON = default_registry().wire_format("json")
 

@@ -16,7 +16,7 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import ChecksumError
-from graphwire.testing.programs import assert_same_program
+from graphwire.testing import assert_same_program
 
 
 @pytest.fixture(scope="module")

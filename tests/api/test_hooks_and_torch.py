@@ -19,7 +19,7 @@ from graphwire.hooks import MetadataKey, OpsetStep
 from graphwire.registry import interfaces
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 from graphwire.schema.trees import to_tree
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"
 X = torch.arange(4.0).reshape(2, 2)

@@ -16,10 +16,10 @@ import torch
 import graphwire
 from graphwire.errors import LimitError
 from graphwire.evolve.trees import Edits, rewrite
+from graphwire.hooks import Limits
 from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire.document import read_document, read_program
-from graphwire.wire.limits import Limits
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 

@@ -14,7 +14,7 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 X = torch.ones(4, 4)
 

@@ -17,7 +17,7 @@ from torch.export import ExportedProgram, export
 from torch.export.pt2_archive._package import load_pt2
 
 import graphwire
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 
 
 class Holder(nn.Module):

@@ -15,7 +15,7 @@ import torch
 from nightly import by_day
 
 import graphwire
-from graphwire.analysis.load_report import LoadReport
+from graphwire import LoadReport
 from graphwire.bridge.torch_compat.private import is_in_job, world_group, world_groups
 from graphwire.cli import main
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.load_report import LoadReport
+from graphwire import LoadReport
 from graphwire.cli import main
 from graphwire.evolve.chain import CURRENT, STEPS
 from graphwire.evolve.step import RELEASES

@@ -13,7 +13,8 @@ from small_programs import ALL_PROGRAMS
 from torch.export import ExportedProgram, export, unflatten
 
 import graphwire
-from graphwire.testing.programs import assert_same_program, assert_same_snapshot, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
+from graphwire.testing.programs import assert_same_snapshot
 from graphwire.testing.snapshots import snapshot
 
 

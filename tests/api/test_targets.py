@@ -23,7 +23,7 @@ from torch._higher_order_ops.associative_scan import associative_scan
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import EncodeError, SchemaVersionError, TargetError
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from small_programs import SMALL_PROGRAMS
 from torch.export import ExportedProgram
 
 import graphwire
-from graphwire.testing.programs import assert_same_program
+from graphwire.testing import assert_same_program
 
 THREADS = 8
 ROUNDS = 100

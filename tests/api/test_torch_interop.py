@@ -18,7 +18,7 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import TargetError
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 
 REQUIREMENTS = {
     "symbolic_arithmetic": ["outputs"],

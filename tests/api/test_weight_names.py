@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.load_report import LoadReport
+from graphwire import LoadReport
 from graphwire.errors import GraphwireError
 from graphwire.wire.package_reader import sanitized_name
 

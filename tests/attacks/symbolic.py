@@ -14,7 +14,7 @@ from torch.export import Dim, export
 
 import graphwire
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.infix import format_infix
+from graphwire.hooks import format_infix
 from graphwire.schema.texts.operations import (
     CONSTANTS,
     OPERATIONS,

@@ -16,7 +16,7 @@ from hostile import DOCUMENT, WEIGHTS, Tree, Victim, victim
 from torch.fx.traceback import NodeSource
 
 import graphwire
-from graphwire.analysis.load_report import LoadReport, WriteReport
+from graphwire import LoadReport, WriteReport
 from graphwire.errors import GraphwireError, GraphwireWarning
 from graphwire.schema.trees import OMITTED
 

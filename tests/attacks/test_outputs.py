@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import graphwire
 from graphwire.analysis.diff.text import program_lines
 from graphwire.cli import main
-from graphwire.cli.terminal import Output
+from graphwire.hooks import Output
 
 HOSTILE = [
     "a\n::error file=x::forged",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive.archive_record import RecordCache
+from graphwire.wire.archive.manifest import RecordCache
 from graphwire.wire.weights.folder import Folder
 from graphwire_plugins.blobs import BlobStore
 

@@ -23,7 +23,7 @@ from samples import Numbers, machine_facts, versions
 from tables import TABLES, section
 from timing import Bench
 
-from graphwire.cli.terminal import Output
+from graphwire.hooks import Output
 
 __all__ = ["main"]
 

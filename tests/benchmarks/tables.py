@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from samples import Numbers
 
-from graphwire.cli.terminal import Section
+from graphwire.hooks import Section
 
 __all__ = ["TABLES", "Table", "markdown", "section"]
 

@@ -24,8 +24,7 @@ import graphwire
 from graphwire.bridge.tensors import storages as device_copies
 from graphwire.bridge.tensors.storages import DeviceCopies, TorchDevice
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive.archive_record import payload_record
-from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.reader import ArchiveReader, payload_record
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.payloads import RangedRecord, Record
 

@@ -17,8 +17,9 @@ from torch.utils._sympy.numbers import int_oo
 
 from graphwire.bridge.tensors.expressions import decode_expression, encode_expression
 from graphwire.errors import EncodeError, ExpressionError
-from graphwire.schema.texts.infix import format_infix, parse_infix
-from graphwire.schema.texts.operations import OPERATIONS, parse_expression
+from graphwire.hooks import format_infix, parse_expression
+from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.operations import OPERATIONS
 
 S0, S1 = sympy.symbols("s0 s1", positive=True, integer=True)
 U0 = sympy.Symbol("u0", integer=True)

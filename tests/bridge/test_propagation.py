@@ -13,11 +13,11 @@ import torch
 from torch._C import DispatchKey
 
 import graphwire
+from graphwire import Payloads
 from graphwire.bridge.torch_compat.private import process_state
 from graphwire.errors import DecodeError, GraphwireError, OpsetError, PluginError, ValidationError
 from graphwire.hooks import OpsetStep, OpsetUpgrader, Registry, default_registry, hookimpl
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, Program, TensorArgument
-from graphwire.wire.payloads import Payloads
 
 
 class _Model(torch.nn.Module):

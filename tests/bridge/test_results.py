@@ -17,7 +17,7 @@ from torch.export import Dim, ExportedProgram, export
 
 import graphwire
 from graphwire.errors import GraphwireWarning
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 
 FORMATS = ("json", "msgpack", "cbor")
 

@@ -16,7 +16,7 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
-from graphwire.testing.programs import assert_same_program
+from graphwire.testing import assert_same_program
 
 FORMATS = ("json", "msgpack", "cbor")
 

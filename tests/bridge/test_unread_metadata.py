@@ -17,7 +17,7 @@ from torch import nn
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.analysis.load_report import LoadReport
+from graphwire import LoadReport
 from graphwire.errors import GraphwireError, GraphwireWarning
 
 sys.path.append(str(Path(__file__).parents[1] / "attacks"))

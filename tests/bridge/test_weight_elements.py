@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import graphwire
+from graphwire import Payloads
 from graphwire.bridge.weight_elements import element_facts
-from graphwire.wire.payloads import Payloads
 
 
 def payloads_of(**tensors: torch.Tensor) -> Payloads:

@@ -22,8 +22,9 @@ import graphwire
 import graphwire.cli
 from graphwire.cli import _parser, main
 from graphwire.cli import terminal as progress
-from graphwire.cli.terminal import Output, Section, folded, size_text
+from graphwire.cli.terminal import folded, size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError, escaped
+from graphwire.hooks import Output, Section
 
 
 class Net(torch.nn.Module):

@@ -21,7 +21,7 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import EncodeError
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 
 FORMATS = ("json", "msgpack", "cbor")
 _NONE = "\N{EN DASH}"

@@ -23,7 +23,7 @@ import graphwire
 from graphwire.errors import EncodeError
 from graphwire.hooks import default_registry
 from graphwire.registry import TORCH_METADATA
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = ("json", "msgpack", "cbor")

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import graphwire
 from graphwire.schema.texts.metadata import ProcessNumbers
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 Use = Callable[[ExportedProgram, Inputs], Any]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from graphwire import Payloads
 from graphwire.bridge.context import DecodeContext
 from graphwire.bridge.tensors.payloads import decode_payloads
 from graphwire.bridge.tensors.storages import StorageTable
@@ -22,7 +23,7 @@ from graphwire.hooks import default_registry
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.package_reader import LAYOUTS, Layout, open_layout
 from graphwire.wire.package_writer import write_package
-from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Document, Payloads
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Document
 
 COUNTS = {
     "2.1.0": 44,

@@ -38,7 +38,7 @@ from uses import tidy
 
 import graphwire
 from graphwire.schema.texts.metadata import ProcessNumbers
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 SECONDS = 400
 """How long one step with a program may take."""

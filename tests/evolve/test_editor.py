@@ -10,12 +10,13 @@ import pytest
 from growth import growth_of
 from msgspec.structs import replace
 
+from graphwire import Plan
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.node_editor import NodeEditor, rewrite_graph
+from graphwire.evolve.node_editor import rewrite_graph
 from graphwire.evolve.plain_values import Value, decode_value, encode_value
-from graphwire.evolve.planner import Plan, apply, plan
-from graphwire.hooks import OpsetStep
+from graphwire.evolve.planner import apply, plan
+from graphwire.hooks import NodeEditor, OpsetStep
 from graphwire.schema import (
     Argument,
     ArgumentKind,

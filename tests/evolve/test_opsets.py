@@ -19,9 +19,17 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import MissingPluginError, OpsetError, PluginError, UnknownOperatorError
-from graphwire.evolve.node_editor import NodeEditor
-from graphwire.evolve.planner import Change, apply, opset_steps, plan
-from graphwire.hooks import OpHandler, OpsetStep, OpsetUpgrader, Registry, default_registry, hookimpl
+from graphwire.evolve.planner import Change, apply, plan
+from graphwire.hooks import (
+    NodeEditor,
+    OpHandler,
+    OpsetStep,
+    OpsetUpgrader,
+    Registry,
+    default_registry,
+    hookimpl,
+    opset_steps,
+)
 from graphwire.schema import (
     Graph,
     GraphModule,

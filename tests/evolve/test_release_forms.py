@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.load_report import LoadReport
+from graphwire import LoadReport
 from graphwire.bridge.torch_compat.private import parameters_of
 from graphwire.evolve.operator_forms import RELEASE_CHANGES as CHANGES
 from graphwire.evolve.operator_forms import forms_of_parameters, forms_of_release, with_forms
 from graphwire.evolve.plain_values import walk_nodes
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 
 DOCUMENTS = Path(__file__).parent / "documents"
 """Files of the releases' own `torch.export.save`, of one program that calls every operator of `CHANGES` that they have."""

@@ -18,9 +18,10 @@ from trees import Stock, changed
 
 import graphwire
 from graphwire.errors import GraphwireError
+from graphwire.hooks import parse_expression
 from graphwire.schema.texts.guard import check_guard
 from graphwire.schema.texts.infix import parse_infix
-from graphwire.schema.texts.operations import FUNCTIONS, OPERATIONS, parse_expression
+from graphwire.schema.texts.operations import FUNCTIONS, OPERATIONS
 from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.reader import ArchiveReader

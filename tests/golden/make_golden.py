@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from graphwire import encode
+from graphwire import Payloads, encode
 from graphwire.hooks import default_registry
 from graphwire.schema import (
     DTYPE_NAMES,
@@ -90,7 +90,7 @@ from graphwire.schema import (
     ValueMetadata,
 )
 from graphwire.wire.package_writer import write_package
-from graphwire.wire.payloads import Document, Payloads
+from graphwire.wire.payloads import Document
 
 HERE = Path(__file__).parent
 FORMATS = ("json", "msgpack", "cbor")

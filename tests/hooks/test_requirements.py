@@ -12,11 +12,10 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import DecodeError, MissingPluginError, UnknownFormatError, ValidationError
-from graphwire.hooks import PluginInfo, Registry, Tree
+from graphwire.hooks import PluginInfo, Registry, Tree, TreeSpec
 from graphwire.registry import discover_plugins, load_plugin
 from graphwire.registry.discovery import LoadedPlugin
 from graphwire.schema import PluginRequirement
-from graphwire.schema.texts.treespec import TreeSpec
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.safetensors import SafetensorsStore
 

@@ -19,7 +19,8 @@ from torch.utils import _pytree as pytree
 from torch_construction import assert_code_is_torchs
 
 import graphwire
-from graphwire.testing.programs import assert_same_values, differences
+from graphwire.testing import assert_same_values
+from graphwire.testing.programs import differences
 from graphwire.testing.snapshots import snapshot
 
 sys.path.append(str(Path(__file__).parent))

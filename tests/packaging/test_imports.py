@@ -106,6 +106,16 @@ copy.deepcopy(program.graph_module)
 
 
 @pytest.mark.slow
+def test_a_first_save_imports_few_modules(tmp_path: Path) -> None:
+    code = """
+import sys, torch, graphwire
+graphwire.save(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)), sys.argv[1])
+"""
+    modules = ours(imported_by(code, tmp_path / "small.pt2"))
+    assert len({each for each in modules if each.startswith("graphwire.")}) <= 93
+
+
+@pytest.mark.slow
 def test_a_loaded_program_of_dynamic_shapes_imports_what_torchs_environment_imports(tmp_path: Path) -> None:
     batch = torch.export.Dim("batch", min=2, max=64)
     program = torch.export.export(Small().eval(), (torch.ones(2, 4),), dynamic_shapes=({0: batch},))

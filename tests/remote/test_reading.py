@@ -20,11 +20,10 @@ from http_servers import Connection, FolderServer, folder_server, misbehaving_se
 from upath import UPath
 
 import graphwire
-from graphwire import Limits, errors
-from graphwire.wire.archive.archive_record import MANIFEST, read_manifest
+from graphwire import Attempts, Limits, errors
+from graphwire.wire.archive.manifest import MANIFEST, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.limits import Attempts
 from graphwire.wire.remote import url_of
 
 for _protocol in ("http", "memory", "simplecache", "local"):

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
 import graphwire
+from graphwire import Attempts
 from graphwire.errors import GraphwireError
-from graphwire.wire.limits import Attempts
 from graphwire.wire.remote import shown_text, shown_url
 
 for _protocol in ("http", "simplecache"):

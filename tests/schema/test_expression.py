@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.hooks import format_infix, parse_expression
+from graphwire.schema.texts.infix import parse_infix
 from graphwire.schema.texts.operations import (
     ASSUMPTIONS,
     CONSTANTS,
@@ -20,7 +21,6 @@ from graphwire.schema.texts.operations import (
     float_number,
     format_expression,
     integer,
-    parse_expression,
     rational,
     symbol,
     symbols_of,

@@ -16,7 +16,8 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import FormatError, SchemaError, UnknownFormatError
-from graphwire.schema.texts.treespec import LEAF, TreeSpec, keywords_of, parse_treespec
+from graphwire.hooks import TreeSpec
+from graphwire.schema.texts.treespec import LEAF, keywords_of, parse_treespec
 
 
 class Color(enum.Enum):

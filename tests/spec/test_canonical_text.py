@@ -26,8 +26,8 @@ from graphwire.analysis.canonical.content_hashing import (
 )
 from graphwire.analysis.canonical.graph_content import steps_of
 from graphwire.analysis.canonical.symbol_names import content_bytes, digest, expression_content
+from graphwire.hooks import parse_expression
 from graphwire.schema import PayloadConfig
-from graphwire.schema.texts.operations import parse_expression
 from graphwire.schema.trees import program_from_tree, to_tree
 
 ROOT = SPEC.parents[1]

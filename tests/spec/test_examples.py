@@ -18,13 +18,12 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from graphwire.bridge.tensors.storages import _TRIM_BYTES
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks import Registry
+from graphwire.hooks import DEFAULT_LIMITS, MAX_DEPTH, Registry
 from graphwire.schema import MAX_DIMENSIONS, PayloadConfig, PayloadMeta, Region, StoreReference
-from graphwire.wire.archive.archive_record import read_manifest
 from graphwire.wire.archive.digests import _GROUP_BYTES, CHUNK_BYTES, THREAD_HASH_BYTES
+from graphwire.wire.archive.manifest import read_manifest
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.document import _PLUGIN_DEPTH, _PLUGIN_NODES, MAX_DEPTH, decode_json_record, read_document
-from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.document import _PLUGIN_DEPTH, _PLUGIN_NODES, decode_json_record, read_document
 from graphwire.wire.payloads import extent
 from graphwire.wire.weights.reference_table import (
     _MOST_CHARACTERS,

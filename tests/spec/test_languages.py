@@ -18,7 +18,7 @@ from graphwire.analysis.validation.program_rules import UNSEEN_FEATURES, validat
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.errors import GraphwireError
 from graphwire.evolve.vocabulary import FIELDS
-from graphwire.hooks import default_registry
+from graphwire.hooks import default_registry, format_infix, parse_expression
 from graphwire.schema import (
     FEATURES,
     VARIANTS,
@@ -37,15 +37,8 @@ from graphwire.schema import (
 )
 from graphwire.schema.texts import infix as infix_texts
 from graphwire.schema.texts.guard import METHODS, check_guard
-from graphwire.schema.texts.infix import check_expression, format_infix, parse_infix
-from graphwire.schema.texts.operations import (
-    ASSUMPTIONS,
-    CONSTANTS,
-    FUNCTIONS,
-    OPERATIONS,
-    Expression,
-    parse_expression,
-)
+from graphwire.schema.texts.infix import check_expression, parse_infix
+from graphwire.schema.texts.operations import ASSUMPTIONS, CONSTANTS, FUNCTIONS, OPERATIONS, Expression
 from graphwire.schema.texts.treespec import parse_treespec
 from graphwire.schema.trees import program_from_tree
 

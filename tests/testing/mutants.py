@@ -18,12 +18,14 @@ from torch.utils import _pytree as pytree
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks import Chunk, OpsetStep, StoredTensor, StoreIndex, hookimpl
 from graphwire.schema import Argument, ArgumentKind, FileFacts, NamedArgument
-from graphwire.testing import WireFormatContract
-from graphwire.testing.constant_codec import ConstantCodecContract
-from graphwire.testing.op_handler import OpHandlerContract
-from graphwire.testing.opset import OpsetContract
-from graphwire.testing.treespec import TreespecContract
-from graphwire.testing.weight_store import WeightStoreContract
+from graphwire.testing import (
+    ConstantCodecContract,
+    OpHandlerContract,
+    OpsetContract,
+    TreespecContract,
+    WeightStoreContract,
+    WireFormatContract,
+)
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.safetensors import SafetensorsStore
 

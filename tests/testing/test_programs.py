@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 
 
 def _node(program: ExportedProgram, name: str) -> torch.fx.Node:
@@ -181,7 +181,8 @@ import sys
 for name in ("pytest", "_pytest", "hypothesis", "numpy", "expecttest"):
     sys.modules[name] = None  # which makes an import fail as if it were not installed
 import torch, graphwire
-from graphwire.testing.programs import assert_same_program, assert_same_values, differences
+from graphwire.testing.programs import differences
+from graphwire.testing import assert_same_program, assert_same_values
 from graphwire.testing.snapshots import snapshot
 import graphwire.testing
 

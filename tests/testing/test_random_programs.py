@@ -21,7 +21,8 @@ from random_programs import ExportableProgram, exportable_programs, program_sour
 import graphwire
 from graphwire.errors import GraphwireWarning
 from graphwire.hooks import default_registry
-from graphwire.testing.programs import assert_same_program, assert_same_snapshot, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
+from graphwire.testing.programs import assert_same_snapshot
 from graphwire.testing.snapshots import snapshot
 
 FORMATS = sorted(default_registry().wire_formats)

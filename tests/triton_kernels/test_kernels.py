@@ -20,7 +20,7 @@ from torch.export import Dim, ExportedProgram, export
 from torch.library import triton_op, wrap_triton
 
 import graphwire
-from graphwire.testing.programs import assert_same_program
+from graphwire.testing import assert_same_program
 
 CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "plain": (kernels.double, {"BLOCK": 16}),

@@ -13,10 +13,10 @@ from typing import Any, BinaryIO, cast
 import pytest
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError
+from graphwire.hooks import Limits
 from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.limits import Limits
 
 WEIGHT = bytes(range(256)) * 64
 

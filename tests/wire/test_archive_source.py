@@ -14,10 +14,10 @@ import torch
 
 import graphwire
 from graphwire.errors import ArchiveError
+from graphwire.hooks import DEFAULT_LIMITS
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.source import READ_WHOLE, is_mapped, open_source
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.limits import DEFAULT_LIMITS
 
 
 @pytest.fixture

@@ -23,14 +23,14 @@ from torch import nn
 from torch.export import export
 
 import graphwire
-from graphwire import errors
+from graphwire import Payloads, errors
 from graphwire.wire.archive import digests
-from graphwire.wire.archive.archive_record import MANIFEST, read_manifest
 from graphwire.wire.archive.digests import Digests
+from graphwire.wire.archive.manifest import MANIFEST, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.package_writer import begin_digests, write_package
-from graphwire.wire.payloads import Document, Payloads
+from graphwire.wire.payloads import Document
 
 
 @pytest.fixture(scope="module")

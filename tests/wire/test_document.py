@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given
 
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
-from graphwire.hooks import Tree, WireFormat
+from graphwire.hooks import MAX_DEPTH, Limits, Tree, WireFormat, measure_tree
 from graphwire.testing import trees
-from graphwire.wire.document import (
-    MAX_DEPTH,
-    detect_format,
-    measure_tree,
-    read_document,
-    same_tree,
-    write_document,
-)
-from graphwire.wire.limits import Limits
+from graphwire.wire.document import detect_format, read_document, same_tree, write_document
 from graphwire_plugins.cbor_format import CborFormat
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.msgpack_format import MsgpackFormat

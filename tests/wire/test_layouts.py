@@ -14,10 +14,12 @@ import pytest
 import torch
 
 import graphwire
+from graphwire import Payloads
 from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, MissingRecordError
 from graphwire.evolve.targets import TARGETS
+from graphwire.hooks import TreeSpec
 from graphwire.schema import Argument, ExampleInputs, ScalarType, SymInt, TensorArgument
-from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec
+from graphwire.schema.texts.treespec import LEAF, format_treespec
 from graphwire.wire import package_reader as layouts
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
@@ -30,7 +32,7 @@ from graphwire.wire.package_reader import (
     schema_version_text,
 )
 from graphwire.wire.package_writer import write_package
-from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Document, Payloads, StateDict
+from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Document, StateDict
 from graphwire.wire.torch_files.torch_save_reader import read_state_dict
 
 

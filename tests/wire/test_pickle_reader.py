@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
+from graphwire import PickleLimits
 from graphwire.errors import DecodeError, GraphwireError, LimitError
-from graphwire.wire.limits import PickleLimits
 from graphwire.wire.torch_files.pickle_globals import (
     ALLOWED,
     DefaultDictData,

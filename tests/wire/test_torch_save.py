@@ -11,6 +11,7 @@ import pytest
 import torch
 from msgspec import structs
 
+from graphwire import Payloads, PickleLimits
 from graphwire.errors import (
     ArchiveError,
     DecodeError,
@@ -19,11 +20,11 @@ from graphwire.errors import (
     LimitError,
     MissingRecordError,
 )
+from graphwire.hooks import Limits
 from graphwire.schema import DTYPE_NAMES, EncodedValue
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.limits import Limits, PickleLimits
-from graphwire.wire.payloads import Payloads, StateDict
+from graphwire.wire.payloads import StateDict
 from graphwire.wire.torch_files.torch_save_reader import read_state_dict
 from graphwire.wire.torch_files.torch_save_writer import pack_state_dict
 

@@ -28,7 +28,8 @@ from uses import outcomes, uses_of
 from zoo import ZOO
 
 import graphwire
-from graphwire.testing.programs import assert_same_program, assert_same_snapshot, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
+from graphwire.testing.programs import assert_same_snapshot
 from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = ("json", "msgpack", "cbor")

@@ -88,8 +88,8 @@ def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
 
 def _load(file: Path, clock: _Clock) -> None:
     import graphwire
+    from graphwire import from_schema
     from graphwire.analysis.validation.program_rules import check_valid
-    from graphwire.api.programs import from_schema
     from graphwire.bridge.torch_compat.verifiers import check_program
     from graphwire.hooks import default_registry
     from graphwire.wire.package_reader import Package

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import graphwire
-from graphwire.evolve.node_editor import NodeEditor
-from graphwire.evolve.planner import opset_steps
-from graphwire.hooks import Tree, WireFormat
+from graphwire.hooks import Limits, NodeEditor, Tree, WireFormat, opset_steps
 from graphwire.schema import Node, Program
-from graphwire.wire.limits import Limits
 
 
 class Half:

@@ -8,10 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphwire import hookimpl
-from graphwire.cli.terminal import Output
 from graphwire.errors import DecodeError, EncodeError, FormatError
-from graphwire.evolve.node_editor import NodeEditor
-from graphwire.evolve.planner import Change, opset_steps
+from graphwire.evolve.planner import Change
 from graphwire.hooks import (
     Chunk,
     Command,
@@ -19,9 +17,11 @@ from graphwire.hooks import (
     MetadataKey,
     NewTensor,
     NodeCodec,
+    NodeEditor,
     OpHandler,
     OpsetStep,
     OpsetUpgrader,
+    Output,
     StoredTensor,
     StoreFolder,
     StoreIndex,
@@ -29,6 +29,7 @@ from graphwire.hooks import (
     TreespecSerializer,
     WeightStore,
     WireFormat,
+    opset_steps,
 )
 from graphwire.schema import Argument, FileFacts, NamedArgument
 from graphwire.testing import OpsetContract, WireFormatContract, assert_same_program

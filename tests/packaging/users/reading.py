@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Unpack
 
 import graphwire
-from graphwire import errors
-from graphwire.evolve.node_editor import NodeEditor
-from graphwire.hooks import PluginInfo, Registry, Tree
+from graphwire import Payloads, PickleLimits, errors
+from graphwire.hooks import Limits, NodeEditor, PluginInfo, Registry, Tree
 from graphwire.schema import Argument, Graph, InputSpec, Node, Program, RangeConstraint, TensorMeta
-from graphwire.wire.limits import Limits, PickleLimits
-from graphwire.wire.payloads import Payloads
 
 
 def summary(file: Path, **options: Unpack[graphwire.OpenOptions]) -> str:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
-from graphwire.testing.constant_codec import ConstantCodecContract
+from graphwire.testing import ConstantCodecContract
 from graphwire_plugins.constants import (
     JaggedTensors,
     PlainSubclasses,

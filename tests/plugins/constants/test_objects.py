@@ -11,7 +11,7 @@ import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import assert_same_values
 from graphwire_plugins.constants import JaggedTensors, PlainSubclasses, QuantizedTensors, TensorSubclasses
 from graphwire_plugins.object_codecs import ScriptObjects, decode_data, encode_data
 

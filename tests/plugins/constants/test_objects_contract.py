@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphwire.testing.constant_codec import ConstantCodecContract
+from graphwire.testing import ConstantCodecContract
 from graphwire_plugins.object_codecs import OpaqueValues, ScriptObjects
 
 opaque_objects = pytest.importorskip("torch._library.opaque_object", reason="torch has it since 2.10")

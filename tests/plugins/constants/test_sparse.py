@@ -11,7 +11,7 @@ from torch.export import export
 
 import graphwire
 from graphwire.errors import DecodeError
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing import assert_same_program, assert_same_values
 from graphwire_plugins.constants import SparseTensors
 
 DENSE = torch.tensor([[1.0, 0.0, 0.0, 2.0], [0.0, 0.0, 3.0, 0.0], [0.0] * 4, [0.0, 4.0, 0.0, 0.0]])

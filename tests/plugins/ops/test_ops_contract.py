@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.export import Dim, ExportedProgram
 
-from graphwire.testing.op_handler import OpHandlerContract
+from graphwire.testing import OpHandlerContract
 from graphwire_plugins.ops import (
     HigherOrderOperators,
     LibraryOverloads,

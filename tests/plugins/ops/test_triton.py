@@ -14,7 +14,7 @@ from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import EncodeError, UnknownOperatorError
-from graphwire.testing.programs import assert_same_program
+from graphwire.testing import assert_same_program
 
 
 class Kernel:

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from torch.export import ExportedProgram
 
 import graphwire
+from graphwire import Payloads
 from graphwire.errors import OpsetError
 from graphwire.evolve.planner import apply, plan_for
 from graphwire.hooks import OpsetUpgrader, default_registry
 from graphwire.schema import Argument, Graph, Node, Program, ScalarType
-from graphwire.wire.payloads import Payloads
 from graphwire_plugins.opsets import ATEN_STEPS
 
 INTS, MORE_INTS = torch.tensor([7, -7, 9, -9]), torch.tensor([2, 2, -4, -4])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from graphwire.testing.opset import OpsetContract
+from graphwire.testing import OpsetContract
 from graphwire_plugins.opsets import ATEN_STEPS
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
@@ -18,7 +19,14 @@ from graphwire.analysis.validation.program_rules import check_payloads, check_va
 from graphwire.analysis.validation.value_rules import weight_problems
 from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import Boundary
-from graphwire.api.options import StorageOptions, check_limits, check_storage_options, public_function
+from graphwire.api.options import (
+    StorageOptions,
+    check_choice,
+    check_limits,
+    check_storage_options,
+    group_names,
+    public_function,
+)
 from graphwire.api.weights import (
     AS_SAVED,
     AttachedWeights,
@@ -30,6 +38,7 @@ from graphwire.errors import (
     ArchiveError,
     DecodeError,
     GraphwireError,
+    GraphwireWarning,
     Obstacle,
     OpsetError,
     Problem,
@@ -43,7 +52,7 @@ from graphwire.process import LOG
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
-from graphwire.wire.archive.archive_record import RecordCache, keep_records, records_to_fetch
+from graphwire.wire.archive.manifest import RecordCache, keep_records, records_to_fetch
 from graphwire.wire.archive.source import Closing, Readable, file_name, type_text
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package_reader import (
@@ -392,17 +401,22 @@ class Archive(Closing):
         Raises:
             GraphwireError: as `load_module`.
         """
-        from graphwire.api.loading import module_of
+        from graphwire.api.loading import decode_from
+        from graphwire.bridge.module.module import decode_module
 
-        return module_of(
+        check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
+        loaded = decode_from(
+            functools.partial(decode_module, check_guards=check_guards),
             self,
-            method,
+            self.method(method),
             device=device,
             copy=copy,
             unknown_ops=unknown_ops,
-            groups=groups,
-            check_guards=check_guards,
+            names=group_names(groups),
         )
+        for text in loaded.warnings:
+            warnings.warn(text, GraphwireWarning, stacklevel=3)
+        return loaded.value
 
     @property
     def is_remote(self) -> bool:

@@ -34,7 +34,7 @@ from graphwire.errors import (
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.registry import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
-from graphwire.wire.archive.archive_record import MANIFEST
+from graphwire.wire.archive.manifest import MANIFEST
 from graphwire.wire.archive.source import open_source
 from graphwire.wire.document import read_document
 from graphwire.wire.limits import DEFAULT_LIMITS

@@ -377,7 +377,7 @@ def weights(
     """
     with open(file, **options) as archive:
         from graphwire.api.saved_weights import export_weights, list_weights
-        from graphwire.wire.archive.archive_record import verify_records
+        from graphwire.wire.archive.manifest import verify_records
 
         name = archive.method(method)
         archive.program_of(name)

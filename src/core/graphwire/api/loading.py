@@ -137,8 +137,8 @@ def load_with(
                 reports=report is not None,
             )
         del archive  # The garbage collector then has only the program to traverse.
-    for omission in loaded.dropped:
-        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=4)
+    for text in loaded.warnings:
+        warnings.warn(text, GraphwireWarning, stacklevel=4)
     if report is not None and loaded.findings is not None:
         try:
             report(loaded.findings.with_steps(loaded.steps).with_dropped(loaded.dropped))
@@ -155,6 +155,7 @@ class Loaded(NamedTuple, Generic[R_co]):
 
     value: R_co
     dropped: list[Omission]
+    warnings: list[str]
     steps: list[StepReport]
     findings: LoadReport | None
 
@@ -196,8 +197,6 @@ def decode_from(
         payloads.check_read(program)
         if not graph_only:
             archive.check_weights(name)
-        for warning in payloads.warnings:
-            warnings.warn(message_text(warning), GraphwireWarning, stacklevel=5)
         findings = archive.report(name) if reports else None
         dropped: list[Omission] = []
         program, origin, rewritten, propagates = at_installed_opsets(program, archive.registry, unknown_ops)
@@ -218,7 +217,8 @@ def decode_from(
             propagates=propagates,
         )
     steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
-    return Loaded(value, dropped, steps, findings)
+    texts = [*map(message_text, payloads.warnings), *(omission.as_loaded for omission in dropped)]
+    return Loaded(value, dropped, texts, steps, findings)
 
 
 def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManager[object]:
@@ -397,31 +397,3 @@ def load_module(
     from graphwire.bridge.module.module import decode_module
 
     return load_with(functools.partial(decode_module, check_guards=check_guards), file, **options)
-
-
-def module_of(
-    archive: Archive,
-    method: str | None,
-    *,
-    device: str | int | torch.device | None,
-    copy: bool,
-    unknown_ops: UnknownOps,
-    groups: Groups | None,
-    check_guards: bool,
-) -> torch.fx.GraphModule:
-    """Return a program of an archive as a module that runs. The options and errors are those of `load_module`."""
-    from graphwire.bridge.module.module import decode_module
-
-    check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
-    loaded = decode_from(
-        functools.partial(decode_module, check_guards=check_guards),
-        archive,
-        archive.method(method),
-        device=device,
-        copy=copy,
-        unknown_ops=unknown_ops,
-        names=group_names(groups),
-    )
-    for omission in loaded.dropped:
-        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=4)
-    return loaded.value

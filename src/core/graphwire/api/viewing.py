@@ -272,7 +272,7 @@ def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
     """
     _check_torch()
     from graphwire.bridge.weight_elements import element_facts
-    from graphwire.wire.archive.archive_record import verify_records
+    from graphwire.wire.archive.manifest import verify_records
 
     places = _places(shown)
     found: dict[str, WeightFacts] = {}

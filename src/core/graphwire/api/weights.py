@@ -24,7 +24,7 @@ from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
 from graphwire.wire.weights.matching import RANK_REMEDY, Names
 
 if TYPE_CHECKING:
-    from graphwire.wire.archive.archive_record import RecordCache
+    from graphwire.wire.archive.manifest import RecordCache
     from graphwire.wire.weights.external_record import ExternalRecord
     from graphwire.wire.weights.folder import Folder, RemoteFolder
     from graphwire.wire.weights.matching import WeightRecord

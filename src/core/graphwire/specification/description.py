@@ -21,7 +21,7 @@ from graphwire import schema
 from graphwire.analysis.neutral import GRAMMARS, OPTIONAL
 from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
 from graphwire.schema import FEATURES, SCHEMA_VERSION, PluginRequirement, Version
-from graphwire.wire.archive.archive_record import Manifest
+from graphwire.wire.archive.manifest import Manifest
 
 # -------------------------------------------------------------------------- the meanings of records, fields and numbers
 # their docstrings in the source, which Python keeps for classes only.

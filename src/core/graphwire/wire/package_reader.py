@@ -52,15 +52,8 @@ from graphwire.schema import (
     TensorMeta,
     WeightReferences,
 )
-from graphwire.wire.archive.archive_record import (
-    MANIFEST,
-    Manifest,
-    SwappedRecord,
-    manifest_errors,
-    payload_record,
-    read_manifest,
-)
-from graphwire.wire.archive.reader import ArchiveReader, damaged_record
+from graphwire.wire.archive.manifest import MANIFEST, Manifest, SwappedRecord, manifest_errors, read_manifest
+from graphwire.wire.archive.reader import ArchiveReader, damaged_record, payload_record
 from graphwire.wire.archive.source import Closing, Readable
 from graphwire.wire.document import decode_json_record, read_document, read_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -107,32 +108,23 @@ def save_package(
         OSError: the path is not writable. Other errors are those of `write_package`.
     """
     target: Any = located(file)
+    write = functools.partial(
+        write_package,
+        documents=documents,
+        extra_files=extra_files,
+        layout=layout,
+        compress=compress,
+        digests=digests,
+        references=references,
+        dropped_examples=dropped_examples,
+    )
     if not isinstance(target, (str, os.PathLike, RemoteFile)):
         _check_stream(target)
-        write_package(
-            target,
-            documents,
-            extra_files,
-            layout=layout,
-            compress=compress,
-            digests=digests,
-            references=references,
-            dropped_examples=dropped_examples,
-        )
+        write(target)
         return
     replacement = atomic_write(target)
     with replacement as stream:
-        write_package(
-            stream,
-            documents,
-            extra_files,
-            layout=layout,
-            compress=compress,
-            digests=digests,
-            references=references,
-            settle=replacement.settle,
-            dropped_examples=dropped_examples,
-        )
+        write(stream, settle=replacement.settle)
 
 
 def begin_digests(payloads: Iterable[Payloads], references: WeightReferences | None = None) -> Digests:

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive.archive_record import DigestGroup, Manifest
+from graphwire.wire.archive.manifest import DigestGroup, Manifest
 from graphwire.wire.archive.source import Closing
 from graphwire.wire.payloads import Record
 

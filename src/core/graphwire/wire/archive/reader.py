@@ -1,4 +1,6 @@
-"""Reads an archive: the directory when it is opened, each record on request."""
+"""Reads an archive: the directory when it is opened, each record on request. Payloads are mapped from the file, or copied and
+checked.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,7 @@ from graphwire.wire.archive.directory import (
     read_directory,
 )
 from graphwire.wire.archive.source import (
+    ALIGNMENT,
     CLOSED,
     BufferSource,
     Closing,
@@ -35,6 +38,7 @@ from graphwire.wire.archive.source import (
     PartSource,
     Readable,
     Source,
+    address,
     allocate,
     open_source,
 )
@@ -587,3 +591,84 @@ def _root(names: list[str]) -> str:
         some = ", ".join(sorted(folders)[:3])
         raise ArchiveError(f"the archive's records are in several folders ({some})", remedy=REMEDY)
     return folders.pop()
+
+
+class ArchiveRecord:
+    """A payload record of an open archive.
+
+    Args:
+        copied: whether each view is a checked copy in memory, not a mapping.
+    """
+
+    __slots__ = ("_archive", "_copied", "_name", "nbytes")
+
+    def __init__(self, archive: ArchiveReader, name: str, *, copied: bool) -> None:
+        self._archive = archive
+        self._name = name
+        self._copied = copied
+        self.nbytes = archive.size(name)
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """The checksums of its bytes that the archive lists, by kind. Nothing is read."""
+        crc = self._archive.listed_crc(self._name)
+        return {"CRC-32": f"{crc:08x}"} if crc else {}  # torch can be told to write none
+
+    @property
+    def lends(self) -> bool:
+        """Whether views are mapped from a file; otherwise each view is a copy."""
+        archive, name = self._archive, self._name
+        if self._copied or not (archive.is_mapped and archive.is_stored(name)):
+            return False
+        return archive.offset(name) % ALIGNMENT == 0
+
+    def verify(self) -> None:
+        """Compare the bytes with the CRC-32 that the archive lists, reading them in chunks.
+
+        Raises:
+            ChecksumError: they differ from the written ones.
+        """
+        self._archive.verify(self._name)
+
+    def view(self) -> memoryview:
+        """Return the bytes, mapped from the file.
+
+        The bytes are a checked copy if the caller chose copies, the record is deflated, or its offset is not a multiple of
+        `ALIGNMENT`. (torch aligns records, but releases up to 2.7 do not align an archive inside an archive.)
+        """
+        if self._copied:
+            return self._archive.copy(self._name)
+        view = self._archive.map(self._name)  # a copy if it is deflated
+        if self.nbytes and address(view) % ALIGNMENT:
+            return self._archive.copy(self._name)
+        return view
+
+
+class StoredRecord(ArchiveRecord):
+    """A payload record that is stored without compression, so that its ranges can be read (a `RangedRecord`)."""
+
+    __slots__ = ()
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill `memory` with the bytes that begin at `offset`, read from the file and not mapped.
+
+        Raises:
+            ArchiveError: the archive is closed or damaged, the range is not inside the record, or the file became shorter.
+        """
+        self._archive.read_into(self._name, offset, memory)
+
+    def check(self) -> RunningChecksum | None:
+        """Return a check of the CRC-32 if the caller chose checked copies."""
+        return self._archive.checksum(self._name) if self._copied else None
+
+
+def payload_record(archive: ArchiveReader, name: str, *, copied: bool) -> ArchiveRecord:
+    """Return a record of an open archive.
+
+    Args:
+        copied: as in `ArchiveRecord`.
+
+    Raises:
+        MissingRecordError: the archive has no such record.
+    """
+    return (StoredRecord if archive.is_stored(name) else ArchiveRecord)(archive, name, copied=copied)

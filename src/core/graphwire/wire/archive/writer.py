@@ -11,7 +11,6 @@ from typing import BinaryIO, NamedTuple
 
 from graphwire.errors import ArchiveError
 from graphwire.process import count_bytes
-from graphwire.wire.archive.archive_record import MANIFEST, write_manifest
 from graphwire.wire.archive.atomic_file import ChunkBuffer, Replacement, write_all, write_chunks
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.directory import (
@@ -38,6 +37,7 @@ from graphwire.wire.archive.directory import (
     ZIP64_FIELD,
     check_name,
 )
+from graphwire.wire.archive.manifest import MANIFEST, write_manifest
 from graphwire.wire.archive.reader import crc32, raw_deflate
 from graphwire.wire.limits import DEFAULT_LIMITS
 

@@ -45,8 +45,8 @@ from graphwire.schema.texts.treespec import (
     load_json,
     parse_treespec,
 )
-from graphwire.wire.archive.archive_record import SwappedRecord, payload_record
-from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.manifest import SwappedRecord
+from graphwire.wire.archive.reader import ArchiveReader, payload_record
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits, PickleLimits
 from graphwire.wire.payloads import SAMPLE_INPUTS, Payloads, Record, StateDict, number_width
 from graphwire.wire.torch_files.pickle_globals import (

@@ -35,7 +35,7 @@ from graphwire.registry import (
     remedy_for_name,
 )
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
-from graphwire.wire.archive.archive_record import RecordCache
+from graphwire.wire.archive.manifest import RecordCache
 from graphwire.wire.archive.source import Closing, FileSource
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, DEFAULT_LIMITS, Attempts, Limits
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
