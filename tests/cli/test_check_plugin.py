@@ -39,23 +39,72 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("encoded", FAULTS)
-def test_the_specific_fault_is_named_first(encoded: str, tmp_path: Path) -> None:
-    about = tmp_path / "faulty_format-1.0.dist-info"
+def check(folder: Path, source: str, *only: str, metadata: str = "") -> subprocess.CompletedProcess[str]:
+    about = folder / "faulty_format-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty-format\nVersion: 1.0\n")
+    (about / "METADATA").write_text(metadata or "Metadata-Version: 2.1\nName: faulty-format\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[graphwire]\nfaulty = faulty_format\n")
-    (tmp_path / "faulty_format.py").write_text(FORMAT.format(encoded=encoded))
-    only = ["--only", "equal_trees or returns_bytes or stay_apart"]
-    done = subprocess.run(
+    (folder / "faulty_format.py").write_text(source)
+    return subprocess.run(
         [sys.executable, "-m", "graphwire", "check-plugin", "faulty", *only],
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        env=os.environ | {"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoded", FAULTS)
+def test_the_specific_fault_is_named_first(encoded: str, tmp_path: Path) -> None:
+    done = check(
+        tmp_path,
+        FORMAT.format(encoded=encoded),
+        "--only",
+        "equal_trees or returns_bytes or stay_apart",
+    )
     assert done.returncode == 1, done.stderr
     lines = (done.stdout + done.stderr).splitlines()
     assert any(FAULTS[encoded] in line for line in lines[:2]), lines[:4]
+
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J"
+NAMED = FORMAT.format(encoded='b"{}"').replace('"faulty", ".faulty"', '{name}, ".faulty"')
+HOSTILE = {
+    "it ends the process": (FORMAT.format(encoded="__import__('os')._exit(0)"), "ended the process"),
+    "its name controls the terminal": (NAMED.replace("{name}", repr(f"a{ESCAPES}")), ""),
+    "its name is two lines": (NAMED.replace("{name}", repr("a\n1 passed")), ""),
+    "its name represents itself as code": (
+        'class Name(str):\n    def __repr__(self): return \'"x"];open("owned", "w");[0\'\n'
+        + NAMED.replace("{name}", "Name('faulty')"),
+        "",
+    ),
+    "its error controls the terminal": (FORMAT.format(encoded=f"1 / 0, {ESCAPES!r}"), ""),
+    "an error with such a text": (
+        FORMAT.format(encoded="exec('raise ValueError(' + repr(chr(27) + '[2J') + ')')"),
+        "",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", HOSTILE)
+def test_a_hostile_plugin_neither_passes_nor_controls_the_terminal(way: str, tmp_path: Path) -> None:
+    source, said = HOSTILE[way]
+    done = check(tmp_path, source, "--only", "equal_trees or returns_bytes")
+    assert done.returncode in (1, 2), done.stdout
+    printed = done.stdout + done.stderr
+    assert said in printed
+    assert "Traceback (most recent call last):\n  File" not in done.stderr, "an error of our own"
+    assert not any(each in printed for each in "\x1b\x07")
+    assert "\n1 passed" not in printed
+    assert not list(tmp_path.rglob("owned"))
+
+
+@pytest.mark.slow
+def test_a_distribution_whose_metadata_lies_is_told_in_one_line(tmp_path: Path) -> None:
+    metadata = f"Metadata-Version: 2.1\nName: faulty{ESCAPES}\nVersion: 1.0{ESCAPES}\n"
+    done = check(tmp_path, "raise ValueError('a\\n\\x1b[2J')", metadata=metadata)
+    assert done.returncode in (1, 2)
+    assert not any(each in done.stdout + done.stderr for each in "\x1b\x07")

@@ -138,10 +138,10 @@ def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str
             "",
             "",
             f"class Test{index}({suite.contract}):",
-            f"    {suite.attribute} = registry.{suite.providers}[{name!r}]",
+            f"    {suite.attribute} = registry.{suite.providers}[{str.__repr__(name)}]",
         ]
         if suite.attribute == "store":
-            lines.append(f"    location = {locations[name]!r}")
+            lines.append(f"    location = {str.__repr__(locations[name])}")
     return "\n".join([*lines, f"del {contracts}", ""])
 
 
@@ -162,6 +162,8 @@ def _run(test_file: str, only: str, output: Output) -> int:
             "no:cacheprovider",
             "--rootdir",
             folder,
+            "--junit-xml",
+            "report.xml",
             str(path),
         ]
         done = subprocess.run(
@@ -174,6 +176,7 @@ def _run(test_file: str, only: str, output: Output) -> int:
             env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": folder, "COLUMNS": "200"},
             check=False,
         )
+        has_ended = Path(folder, "report.xml").exists()
     # pytest lists what failed last: behind the traces of a format that fails everything.
     failed = re.findall(
         r"^FAILED [^ ]*::test_(\w+)(?:\[.*?\])?(?: - (?:AssertionError: )?(.*))?$", done.stdout, re.MULTILINE
@@ -184,4 +187,7 @@ def _run(test_file: str, only: str, output: Output) -> int:
         output.line(line, problem=done.returncode != 0)
     if done.stderr:
         output.remark(done.stderr.rstrip())
+    if not has_ended:  # such as by `os._exit(0)`
+        output.line("the plugin ended the process of its tests", "bad", problem=True)
+        return FAILED
     return min(done.returncode, FAILED)  # pytest ends with 1 if a test fails, and with more if it cannot test
