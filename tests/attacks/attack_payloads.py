@@ -156,7 +156,9 @@ EXTENTS = [
         error=GraphwireError,
     ),
     _weights("a weight nowhere", "lin.weight", put(f"{W}.placement", "nowhere"), error=GraphwireError),
-    _weights("a weight of floats with a conjugation", "", put(f"{W}.conj", True), error=None),
+    _weights(
+        "a weight of floats with a conjugation", "lazy-bits", put(f"{W}.conj", True), error=GraphwireError
+    ),
     _weights(
         "a weight without a description", "lin.weight", put(f"{W}.tensor_meta", None), error=GraphwireError
     ),
