@@ -1,5 +1,6 @@
 /** Files on a disk, for Node. */
 
+import { constants } from "node:fs";
 import { lstat, open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -49,11 +50,14 @@ export function folderResolver(folder: string): Resolver {
       if (stat === null || stat.isSymbolicLink()) return null;
     }
     if (stat?.isFile() !== true) return null;
+    const { dev, ino, size } = stat;
     return {
-      size: stat.size,
+      size,
       read: async (offset, length) => {
-        const handle = await open(path);
+        const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
         try {
+          const now = await handle.stat();
+          if (now.dev !== dev || now.ino !== ino) throw new GraphwireError("source", "the file was replaced while it was read", location);
           return await (await handleSource(handle)).read(offset, length);
         } finally {
           await handle.close();

@@ -177,7 +177,7 @@ export class Stores {
   }
 
   private async open(store: StoreReference): Promise<OpenStore> {
-    const open = KINDS[store.kind];
+    const open = KINDS.get(store.kind);
     if (open === undefined) {
       const provider = this.references.providers.get(store.kind)?.distribution;
       const remedy = provider === undefined ? "" : `; ${provider} provides it`;
@@ -232,17 +232,17 @@ function digestOf(bytes: Uint8Array): string {
 
 type OpenFile = (location: string) => Promise<ByteSource>;
 
-const KINDS: Readonly<Partial<Record<string, (store: StoreReference, file: OpenFile) => Promise<OpenStore>>>> = {
-  safetensors: openSafetensors,
-  blobs: openBlobs,
-};
+const KINDS: ReadonlyMap<string, (store: StoreReference, file: OpenFile) => Promise<OpenStore>> = new Map([
+  ["safetensors", openSafetensors],
+  ["blobs", openBlobs],
+]);
 
-const SAFETENSORS: Readonly<Partial<Record<string, string>>> = {
+const SAFETENSORS: ReadonlyMap<string, string> = new Map(Object.entries({
   U64: "uint64", I64: "int64", F64: "float64", C64: "complex64", F32: "float32", U32: "uint32", I32: "int32", BF16: "bfloat16",
   F16: "float16", U16: "uint16", I16: "int16", F8_E5M2FNUZ: "float8_e5m2fnuz", F8_E4M3FNUZ: "float8_e4m3fnuz",
   F8_E8M0: "float8_e8m0fnu", F8_E4M3: "float8_e4m3fn", F8_E5M2: "float8_e5m2", I8: "int8", U8: "uint8", F4: "float4_e2m1fn_x2",
   BOOL: "bool",
-};
+}));
 const INDEX_SUFFIX = ".safetensors.index.json";
 
 async function openSafetensors(store: StoreReference, file: OpenFile): Promise<OpenStore> {
@@ -308,7 +308,7 @@ async function readSafetensors(source: ByteSource, store: StoreReference, locati
 
 function storedTensor(entry: TreeMap, source: ByteSource, start: number, location: string): readonly [Stored, number, number] {
   const type = entry.get("dtype");
-  const dtype = typeof type === "string" ? SAFETENSORS[type] : undefined;
+  const dtype = typeof type === "string" ? SAFETENSORS.get(type) : undefined;
   const integers = (tree: Tree | undefined): bigint[] => {
     const items = Array.isArray(tree) ? (tree as readonly Tree[]) : refuse("not a list", location);
     return items.map((item) => (typeof item === "bigint" && item >= 0n && item < 1n << 63n ? item : refuse("no size", location)));

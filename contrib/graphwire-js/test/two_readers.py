@@ -97,6 +97,7 @@ TEXTS = (
         "containers",
         "propagate",
     ),
+    *("__proto__", "constructor", "toString", "hasOwnProperty", "prototype"),
 )
 NUMBERS = (
     0,

@@ -64,7 +64,7 @@ export class Index {
   private text(name: string, item: Item): string {
     let known = this.texts.get(name);
     if (known === undefined) this.texts.set(name, (known = []));
-    return (known[item.id] ??= (FIELDS[name]?.(item, this.moduleOf(item)) ?? []).join("\n").toLowerCase());
+    return (known[item.id] ??= ((Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined)?.(item, this.moduleOf(item)) ?? []).join("\n").toLowerCase());
   }
 
   /** Returns the items that a query finds, in the order of the program; weights come last. */
