@@ -8,6 +8,7 @@ import difflib
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -164,7 +165,10 @@ def read_overlays(path: Path) -> dict[str, dict[str, Any]]:
         EncodeError: the file has something else.
         OSError: it cannot be read.
     """
-    text = path.read_text(encoding="utf-8-sig")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise EncodeError(f"{str(path)!r:.200} is not UTF-8: {error.reason}") from error
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise EncodeError(
@@ -185,6 +189,8 @@ def _read_csv(path: Path, text: str) -> dict[str, dict[str, Any]]:
             remedy='Begin with a line such as "node,latency [ms]"',
         )
     names = rows[0][1:]
+    _check_distinct(path, names)
+    _check_distinct(path, [row[0] for row in rows[1:]])
     return {
         name: {row[0]: value for row, value in _column(rows[1:], index) if value.strip()}
         for index, name in enumerate(names, 1)
@@ -197,12 +203,27 @@ def _column(rows: list[list[str]], index: int) -> Iterator[tuple[list[str], str]
 
 def _read_json(path: Path, text: str) -> dict[str, dict[str, Any]]:
     try:
-        tree = json.loads(text)
+        tree = json.loads(text, object_pairs_hook=partial(_distinct, path))
     except (ValueError, RecursionError) as error:
         raise EncodeError(f"{str(path)!r:.200} is not JSON: {error}") from error
     if not isinstance(tree, dict) or not tree:
         raise _unusable(repr(str(path)), f"has a {type(tree).__name__}")
     return tree if all(isinstance(each, dict) for each in tree.values()) else {path.stem: tree}
+
+
+def _distinct(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _check_distinct(path, [key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _check_distinct(path: Path, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise EncodeError(
+                f"{str(path)!r:.200} names {name!r:.80} twice", remedy="Give each overlay and node once"
+            )
+        seen.add(name)
 
 
 _READERS = {".csv": _read_csv, ".json": _read_json}
