@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from graphwire.analysis.load_report import STRIPPABLE, LoadReport, Strippable, WriteReport
@@ -294,7 +295,8 @@ def public_function(
         def public(*args: P.args, **kwargs: P.kwargs) -> R:
             start = time.perf_counter()
             try:
-                result = function(*args, **kwargs)
+                with _untraced():
+                    result = function(*args, **kwargs)
             except Exception as error:
                 signature = inspect.signature(function)
                 if unknown := kwargs.keys() - signature.parameters.keys():
@@ -310,9 +312,26 @@ def public_function(
                 LOG.info("%s, %.3f s", done, time.perf_counter() - start)
             return result
 
+        vars(public).update(_UNTRACED)
         return public
 
     return decorate
+
+
+_UNTRACED = {
+    "_torchdynamo_disable": True,
+    "_torchdynamo_disable_msg": "graphwire reads and writes files: call it outside of what torch.compile makes one graph of",
+}
+"""What torch's compiler reads of a function that it must not trace, as `torch.compiler.disable` writes it."""
+
+
+def _untraced() -> AbstractContextManager[None]:
+    """Return a context in which torch's compiler, if it is in use, traces nothing."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    from graphwire.bridge.torch_compat.tracing import without_tracing
+
+    return without_tracing()
 
 
 def _named(files: tuple[str, ...], given: dict[str, Any]) -> str:
