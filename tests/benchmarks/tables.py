@@ -115,6 +115,21 @@ def weights(numbers: Numbers) -> Table:
     return Table("weights", ("action", "library", "seconds", "processor seconds", "extra MiB"), rows)
 
 
+def large_weights(numbers: Numbers) -> Table:
+    """What a save and loads add to plain writing, reading and hashing, in seconds of processor time."""
+    rows = []
+    for size in dict.fromkeys(case.partition("/")[0] for case in numbers.cases("weights/")):
+        for action, plain in _PLAIN.items():
+            ours = numbers.median(f"weights/{size}/graphwire", action, "cpu s")
+            theirs = numbers.median(f"weights/{size}/plain", plain, "cpu s")
+            rows.append((f"{action}, {size}", _seconds(ours), plain, _seconds(theirs), _ratio(ours, theirs)))
+    return Table("large weights", ("graphwire", "seconds", "beside", "seconds", "ratio"), rows)
+
+
+_PLAIN = {"save": "write and hash", "load, verify": "read and hash", "load, copy": "read all and hash"}
+"""What each action on large weights has to do at least."""
+
+
 def stores(numbers: Numbers) -> Table:
     """Weights outside of the file, each action beside another library's, in seconds of processor time."""
     rows = []
@@ -234,6 +249,7 @@ TABLES: dict[str, Callable[[Numbers], Table]] = {
     "small programs": small_programs,
     "program times": program_times,
     "weights": weights,
+    "large weights": large_weights,
     "stores": stores,
     "memory": memory,
     "steps": steps,

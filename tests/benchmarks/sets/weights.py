@@ -1,8 +1,10 @@
-"""A program that is nearly all weights: save, load, and load with a look at every page, beside torch and a plain write."""
+"""A program that is nearly all weights: saves, and loads that read some or all, beside torch and plain writing and reading."""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,10 +30,11 @@ def measure(bench: Bench) -> Iterator[Row]:
     mebibytes = 1024 if bench.large else 256
     name = f"weights/{mebibytes} MiB"
     program = weighty(mebibytes)
+    weights = [*program.state_dict.values()]
     plain, ours, theirs = (bench.folder / each for each in ("plain.bin", "graphwire.pt2", "torch.pt2"))
 
     steps = {
-        ("plain write", "save"): Step(lambda: _write([*program.state_dict.values()], plain)),
+        ("plain", "write"): Step(lambda: _write(weights, plain)),
         ("graphwire", "save"): Step(lambda: graphwire.save(program, ours)),
         ("torch.export", "save"): Step(
             lambda: torch.export.save(program, theirs),
@@ -42,6 +45,11 @@ def measure(bench: Bench) -> Iterator[Row]:
         ("torch.export", "load"): Step(lambda: torch.export.load(theirs)),
         ("graphwire", "load and read"): Step(lambda: _read(graphwire.load(ours))),
         ("torch.export", "load and read"): Step(lambda: _read(torch.export.load(theirs))),
+        ("plain", "write and hash"): Step(lambda: _write(weights, plain, hashlib.sha256())),
+        ("plain", "read and hash"): Step(lambda: _read_back(plain, _PIECE_BYTES)),
+        ("plain", "read all and hash"): Step(lambda: _read_back(plain, mebibytes << 20)),
+        ("graphwire", "load, verify"): Step(lambda: graphwire.load(ours, verify=True)),
+        ("graphwire", "load, copy"): Step(lambda: graphwire.load(ours, copy=True)),
     }
     times = interleaved(
         {f"{library}, {action}": step for (library, action), step in steps.items()},
@@ -58,18 +66,34 @@ def measure(bench: Bench) -> Iterator[Row]:
                 yield Row(f"{name}/{library}", f"{action}, extra memory", "B", [extra])
 
 
-def _write(tensors: Sequence[Any], file: Path) -> None:
-    """Write the bytes of tensors as a save has to: in pieces that fit the processor's cache, synced, in place of an old file."""
+def _write(tensors: Sequence[Any], file: Path, digest: Any = None) -> None:
+    """Write the bytes of tensors as a save has to: in pieces that fit the processor's cache, synced, in place of an old file.
+
+    Args:
+        digest: what hashes the pieces too.
+    """
     new = file.with_suffix(".part")
     with new.open("wb", buffering=0) as stream:
         for memory in map(_memory, tensors):
             for start in range(0, memory.nbytes, _PIECE_BYTES):
                 stream.write(memory[start : start + _PIECE_BYTES])
+                if digest is not None:
+                    digest.update(memory[start : start + _PIECE_BYTES])
         os.fsync(stream.fileno())
     new.replace(file)
 
 
 _PIECE_BYTES = 1 << 19
+
+
+def _read_back(file: Path, room: int) -> bytes:
+    """Read a file into memory of `room` bytes, again and again if it is larger, in pieces, and hash what was read."""
+    digest, memory, at = hashlib.sha256(), memoryview(mmap.mmap(-1, room)), 0
+    with file.open("rb", buffering=0) as stream:
+        while count := stream.readinto(memory[at : at + _PIECE_BYTES]):
+            digest.update(memory[at : at + count])
+            at = (at + count) % room
+    return digest.digest()
 
 
 def _memory(tensor: Any) -> memoryview:

@@ -196,9 +196,12 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
     """Return the key and text of a module stack. Stacks share the rows of their outer modules."""
     known, rows = context.module_rows, []
     for entry in stack.items():
-        parts = _module_parts(context, entry)
-        row = known.get(entry)
+        try:
+            row = known.get(entry)
+        except TypeError:  # no key of a dict, so no path and type: `_module_parts` tells which
+            row = None
         if row is None:
+            parts = _module_parts(context, entry)
             row = joined_module(parts) if type(entry[0]) is str else None
             if row is None:
                 return EXACT_STACK, json.dumps([_module_parts(context, entry) for entry in stack.items()])
