@@ -489,7 +489,9 @@ def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Prog
     if changed is not program:
         from graphwire.evolve.planner import check_stored_marks
 
-        check_stored_marks(changed, registry)
+        before, after = program.opset_version, changed.opset_version
+        lowered = {name for name, version in after.items() if version < before.get(name, version)}
+        check_stored_marks(changed, registry, lowered)
     return changed
 
 

@@ -585,18 +585,27 @@ def marked_operators(program: Program) -> frozenset[str]:
     return frozenset(node.target for _, node in walk_nodes(program.graph_module.graph) if node.propagate)
 
 
-def check_stored_marks(program: Program, registry: Registry) -> None:
+def check_stored_marks(program: Program, registry: Registry, lowered: Collection[str] = ()) -> None:
     """Check that a program leaves only results of declared operators to be found at load.
 
     Args:
         program: a checked program, as a file has it or will have it.
+        lowered: the namespaces that were brought to an earlier version. Its readers have the plugin of that version, which has no
+            later steps.
 
     Raises:
-        OpsetError: no installed upgrader declares an operator; the error names every such node.
+        OpsetError: no upgrader that a reader has declares an operator; the error names every such node.
     """
     strange = marked_operators(program)
-    if strange:
-        strange -= {name for step in registry.opset_steps for name in step.propagates}
+    if not strange:
+        return
+    strange -= {
+        name
+        for step in registry.opset_steps
+        if step.namespace not in lowered
+        or max(step.from_version, step.to_version) <= program.opset_version.get(step.namespace, 0)
+        for name in step.propagates
+    }
     if not strange:
         return
     problems = [
@@ -605,9 +614,11 @@ def check_stored_marks(program: Program, registry: Registry) -> None:
         if node.propagate and node.target in strange
     ]
     raise OpsetError(
-        "no installed opset upgrader declares that it leaves results of "
+        f"no {'earlier' if lowered else 'installed'} opset upgrader declares that it leaves results of "
         f"{', '.join(sorted(strange))[:400]} to be found at load",
         problems=problems,
-        remedy="Install and allow the plugin whose upgrader wrote it; the upgrader must list the operator in `propagates`, or "
+        remedy="The upgrader must describe the results (`edit.declare`, `like=`): plugins of the earlier version cannot find them"
+        if lowered
+        else "Install and allow the plugin whose upgrader wrote it; the upgrader must list the operator in `propagates`, or "
         "describe its results",
     )
