@@ -394,6 +394,7 @@ def load_module(
     Raises:
         GraphwireError: as `load`. A call of the module raises an `InputError` for arguments that do not fit.
     """
-    from graphwire.bridge.module.module import decode_module
+    with paused_gc():  # The collector would traverse all of torch meanwhile.
+        from graphwire.bridge.module.module import decode_module
 
     return load_with(functools.partial(decode_module, check_guards=check_guards), file, **options)
