@@ -245,6 +245,7 @@ def test_the_command_reads_overlays_of_files(file, tmp_path, name, text):
     assert overlays == {"ms": {"linear": 0.5, "mean": 1}, "mJ": {"linear": 2}}
 
 
+<<<<<<< HEAD
 UNUSABLE = (
     *("", "node", "not: csv", "[1]", "{}", '{"ms": 1, "x": {}}', '{"ms": {"linear": NaN}}'),
     *(
@@ -262,6 +263,37 @@ UNUSABLE = (
 
 
 @pytest.mark.parametrize("text", UNUSABLE, ids=range(len(UNUSABLE)))
+=======
+def test_an_overlay_is_a_trace_of_the_profiler(program, file, tmp_path):
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    class Timed(torch.fx.Interpreter):
+        def run_node(self, n):
+            with record_function(n.name):
+                return super().run_node(n)
+
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        Timed(program.module(check_guards=False)).run(*ARGS)
+    profiler.export_chrome_trace(str(tmp_path / "run.json"))
+    page = tmp_path / "page.html"
+    words = ["view", str(file), "-o", str(page), "--overlay"]
+    assert main([*words, str(tmp_path / "run.json")]) == 0
+    (overlay,) = facts_of(page.read_text("utf-8"))["overlays"]
+    assert overlay["name"] == "run: CPU [ms]"
+    assert (
+        {"conv2d", "mean", "linear"}
+        <= overlay["values"].keys()
+        <= {node.name for node in program.graph.nodes}
+    )
+    assert all(0 < each < 60_000 for each in overlay["values"].values())
+    (tmp_path / "other.json").write_text(
+        '{"traceEvents": [{"ph": "X", "name": "step", "dur": 5}, 7, {"ph": "X"}]}'
+    )
+    assert main([*words, str(tmp_path / "other.json")]) == 2
+
+
+@pytest.mark.parametrize("text", ["", "node", "not: csv", "[1]", "{}", '{"ms": 1, "x": {}}'])
+>>>>>>> 178f0312 (view: files of other kinds tell what they are, on the page and at the command line; overlays are traces of profilers, too)
 @pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
 def test_a_file_without_numbers_is_an_error(file, tmp_path, capsys, suffix, text):
     (tmp_path / f"a.{suffix}").write_bytes(text.encode("utf-8", "surrogateescape"))

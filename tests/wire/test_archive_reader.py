@@ -295,6 +295,8 @@ def test_eight_threads_read_one_archive(path: Path) -> None:
         (b"", "the file is empty"),
         (b"P", "this is not an archive"),
         (b"hello, world", "this is not an archive"),
+        (b"\x40\0\0\0\0\0\0\0{}" + bytes(62), "this is not an archive but a safetensors file"),
+        (b"\x08\x08\x12\x07pytorch", "this is not an archive but an ONNX model"),
         (b"\x80\x02}q\x00.", "this is not an archive"),
         (b"PK\x03\x04", "no end record"),
         (b"PK\x03\x04" + bytes(100), "no end record"),

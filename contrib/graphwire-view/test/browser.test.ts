@@ -381,6 +381,27 @@ shown("a file is opened by hand, and a wrong one refused", "", async (page) => {
   await page.locator("#sentence").waitFor();
 });
 
+shown("files without a program tell what they are", "", async (page) => {
+  for (const [name, parts] of [
+    ["weights.safetensors", ["is a safetensors file", "Tensors 5", "layers.3.weight F32 [8, 4] 128"]],
+    ["checkpoint.pt", ["is a checkpoint of torch.save"]],
+    ["model.onnx", ["is an ONNX model", "Made by pytorch 2.13.0", "Operator sets 18", "Inputs x", "Conv 2"]],
+  ] as const) {
+    await page.locator("#file").setInputFiles(made(`programs/${name}`));
+    await page.locator("#welcome h2", { hasText: name }).waitFor();
+    const text = await panelText(page, "#welcome");
+    for (const each of parts) assert.ok(text.includes(each), `${each} in ${text}`);
+    assert.deepEqual(await violations(page), []);
+  }
+  const data = await page.evaluateHandle(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(["nothing of this kind"], "notes.txt"));
+    return transfer;
+  });
+  await page.dispatchEvent("body", "drop", { dataTransfer: data });
+  await page.locator("[role=alert]", { hasText: "cannot be shown" }).waitFor();
+});
+
 shown("hostile texts stay text", "", async (page) => {
   await page.locator("#file").setInputFiles(made("programs/hostile.json"));
   await page.waitForSelector("body[data-state=shown]");

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import torch
+from foreign import other_files
 from hostile import hostile_documents
 from large import large_document
 from programs import PROGRAMS, changed_transformer, convnet, transformer, work
@@ -44,6 +45,8 @@ def main(folder: Path) -> None:
         graphwire.view(path, output=folder / f"{path.stem}.html")
     for name, document in hostile_documents():
         (programs / name).write_bytes(document)
+    for name, content in other_files():
+        (programs / name).write_bytes(content)
     (folder / "expected.json").write_text(json.dumps(expected))
     (folder / "torch.json").write_text(json.dumps({"schemas": _schemas(), "operations": _operations()}))
     before, after = programs / "transformer.pt2", programs / "changed_transformer.pt2"

@@ -112,7 +112,16 @@ def named_overlays(
     for name, values in given.items():
         if not isinstance(values, Mapping):
             raise _unusable(f"the overlay {name!r:.80}", f"has a {type(values).__name__}")
-        numbers = {str(node): _number(name, node, value) for node, value in values.items()}
+        read = isinstance(values, TraceTimes)  # most events of a trace are of no node
+        held = {
+            node: value for node, value in values.items() if not read or any(node in known for known in nodes)
+        }
+        if read and not held:
+            raise EncodeError(
+                f"no event of the trace {name!r:.80} has the name of a node",
+                remedy="Run each node in `with torch.profiler.record_function(node.name)`",
+            )
+        numbers = {str(node): _number(name, node, value) for node, value in held.items()}
         if unknown := [node for node in numbers if not any(node in known for known in nodes)]:
             raise _unknown_nodes(name, unknown, nodes)
         for index, known in enumerate(nodes):
@@ -155,11 +164,16 @@ def _unknown_nodes(name: str, unknown: list[str], nodes: Sequence[Collection[str
 # ----------------------------------------------------------------------------------------------------------- files
 
 
+class TraceTimes(dict[str, float]):
+    """The mean time of the events of a trace, in milliseconds, by the event's name. Names that no node has are left out."""
+
+
 def read_overlays(path: Path) -> dict[str, dict[str, Any]]:
     """Return the overlays in a file, by name and node.
 
     A CSV file has a header: the names of nodes are in the first column, and each other column is an overlay. A JSON file has an
     object with numbers by node, by the name of the overlay; or one object with numbers by node, an overlay named as the file.
+    A trace of a profiler (`torch.profiler`, in Chrome's format) is JSON, too: its overlays are the mean times of events.
 
     Raises:
         EncodeError: the file has something else.
@@ -206,11 +220,14 @@ def _read_json(path: Path, text: str) -> dict[str, dict[str, Any]]:
         tree = json.loads(text, object_pairs_hook=partial(_distinct, path))
     except (ValueError, RecursionError) as error:
         raise EncodeError(f"{str(path)!r:.200} is not JSON: {error}") from error
+    if isinstance(tree, dict) and isinstance(tree.get("traceEvents"), list):
+        return _trace_times(path.stem, tree["traceEvents"])
     if not isinstance(tree, dict) or not tree:
         raise _unusable(repr(str(path)), f"has a {type(tree).__name__}")
     return tree if all(isinstance(each, dict) for each in tree.values()) else {path.stem: tree}
 
 
+<<<<<<< HEAD
 def _distinct(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     _check_distinct(path, [key for key, _ in pairs])
     return dict(pairs)
@@ -224,6 +241,20 @@ def _check_distinct(path: Path, names: Sequence[str]) -> None:
                 f"{str(path)!r:.200} names {name!r:.80} twice", remedy="Give each overlay and node once"
             )
         seen.add(name)
+=======
+def _trace_times(stem: str, events: list[Any]) -> dict[str, dict[str, Any]]:
+    """Return the mean milliseconds of complete events by name, those on a GPU apart."""
+    times: dict[str, dict[str, list[float]]] = {}
+    for event in events:
+        name, length = (event.get("name"), event.get("dur")) if isinstance(event, dict) else (None, None)
+        if isinstance(name, str) and type(length) in (int, float) and event.get("ph") == "X":
+            where = "GPU" if str(event.get("cat", "")).startswith(("gpu", "kernel")) else "CPU"
+            times.setdefault(where, {}).setdefault(name, []).append(length / 1000)
+    return {
+        f"{stem}: {where} [ms]": TraceTimes({name: sum(each) / len(each) for name, each in held.items()})
+        for where, held in times.items()
+    }
+>>>>>>> 178f0312 (view: files of other kinds tell what they are, on the page and at the command line; overlays are traces of profilers, too)
 
 
 _READERS = {".csv": _read_csv, ".json": _read_json}

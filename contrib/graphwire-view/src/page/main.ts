@@ -3,7 +3,8 @@
 import { methodNames, shownOf } from "../model/shown.js";
 import { openedFiles, openedInPage, type Opened } from "../opened.js";
 import { App, type Parts } from "./app.js";
-import { html, shownText } from "./elements.js";
+import { foreignOf, type Foreign } from "../foreign.js";
+import { facts, html, longTable, shownText } from "./elements.js";
 import { showHelp } from "./keys.js";
 import { viewButtons } from "./view_buttons.js";
 import { readLink } from "./links.js";
@@ -78,6 +79,14 @@ function attempt(run: () => Promise<void>): void {
   });
 }
 
+/** Says what a file is that has no program. */
+function tellForeign(name: string, { what, remedy, facts: told, heads, rows }: Foreign): void {
+  document.body.dataset["state"] = "foreign";
+  welcome();
+  const [head] = part("welcome", HTMLElement).children;
+  head?.replaceWith(html("h2", {}, `${name} is ${what}`), html("p", {}, remedy), facts(told), rows.length === 0 ? "" : longTable(heads, rows, (row) => row));
+}
+
 function welcome(problem = ""): void {
   const file = part("file", HTMLInputElement);
   const holder = part("welcome", HTMLElement);
@@ -94,7 +103,12 @@ function welcome(problem = ""): void {
 function start(): void {
   const file = part("file", HTMLInputElement);
   const openAll = (files: readonly File[]): void => {
-    if (files.length > 0) attempt(async () => { await show(await openedFiles(files)); });
+    const [first] = files;
+    if (first !== undefined) attempt(async () => {
+      const foreign = await foreignOf(first, first.name);
+      if (foreign === null) await show(await openedFiles(files));
+      else tellForeign(first.name, foreign);
+    });
   };
   file.addEventListener("change", () => { openAll([...(file.files ?? [])]); });
   document.addEventListener("dragover", (event) => { event.preventDefault(); });

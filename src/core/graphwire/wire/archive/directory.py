@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -218,10 +218,25 @@ def _find_end(source: Source) -> _End:
 def _check_head(source: Source) -> None:
     head = source.read_at(0, min(4, source.size))
     if head not in (LOCAL_MAGIC, END_MAGIC):
+        start = source.read_at(0, min(16, source.size))
+        other = next((what for what, pattern in _OTHERS.items() if re.match(pattern, start, re.DOTALL)), None)
         raise NotAnArchiveError(
-            f"this is not an archive (it starts with {head!r}, not with a zip header)",
+            f"this is not an archive (it starts with {head!r}, not with a zip header)"
+            if other is None
+            else f"this is not an archive but {other}",
             remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
         )
+
+
+_OTHERS: Final = {
+    "a safetensors file: weights, without a program": rb".{5}\0{3}\{",
+    "an ONNX model": rb"\x08[\x01-\x1f]\x12.[a-z]",
+    "a GGUF file: weights, without a program": rb"GGUF",
+    "an HDF5 file": rb"\x89HDF",
+    "a TensorFlow Lite model": rb".{4}TFL3",
+    "a program for ExecuTorch": rb".{4}ET12",
+}
+"""What files of other kinds begin with."""
 
 
 def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) -> tuple[_End, int]:
