@@ -245,25 +245,6 @@ def test_the_command_reads_overlays_of_files(file, tmp_path, name, text):
     assert overlays == {"ms": {"linear": 0.5, "mean": 1}, "mJ": {"linear": 2}}
 
 
-<<<<<<< HEAD
-UNUSABLE = (
-    *("", "node", "not: csv", "[1]", "{}", '{"ms": 1, "x": {}}', '{"ms": {"linear": NaN}}'),
-    *(
-        '{"ms": {"linear": 1}, "ms": {"linear": 2}}',
-        "node,ms,ms\nlinear,1,2\n",
-        "node,ms\nlinear,1\nlinear,2\n",
-    ),
-    *(
-        "node,ms\nlinear,1e999\n",
-        "[" * 100_000,
-        '{"ms": {"linear": 1%s}}' % ("0" * 5000),
-        "node,ms\n\udcff,1\n",
-    ),
-)
-
-
-@pytest.mark.parametrize("text", UNUSABLE, ids=range(len(UNUSABLE)))
-=======
 def test_an_overlay_is_a_trace_of_the_profiler(program, file, tmp_path):
     from torch.profiler import ProfilerActivity, profile, record_function
 
@@ -292,8 +273,23 @@ def test_an_overlay_is_a_trace_of_the_profiler(program, file, tmp_path):
     assert main([*words, str(tmp_path / "other.json")]) == 2
 
 
-@pytest.mark.parametrize("text", ["", "node", "not: csv", "[1]", "{}", '{"ms": 1, "x": {}}'])
->>>>>>> 178f0312 (view: files of other kinds tell what they are, on the page and at the command line; overlays are traces of profilers, too)
+UNUSABLE = (
+    *("", "node", "not: csv", "[1]", "{}", '{"ms": 1, "x": {}}', '{"ms": {"linear": NaN}}'),
+    *(
+        '{"ms": {"linear": 1}, "ms": {"linear": 2}}',
+        "node,ms,ms\nlinear,1,2\n",
+        "node,ms\nlinear,1\nlinear,2\n",
+    ),
+    *(
+        "node,ms\nlinear,1e999\n",
+        "[" * 100_000,
+        '{"ms": {"linear": 1%s}}' % ("0" * 5000),
+        "node,ms\n\udcff,1\n",
+    ),
+)
+
+
+@pytest.mark.parametrize("text", UNUSABLE, ids=range(len(UNUSABLE)))
 @pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
 def test_a_file_without_numbers_is_an_error(file, tmp_path, capsys, suffix, text):
     (tmp_path / f"a.{suffix}").write_bytes(text.encode("utf-8", "surrogateescape"))

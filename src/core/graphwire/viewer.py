@@ -227,7 +227,6 @@ def _read_json(path: Path, text: str) -> dict[str, dict[str, Any]]:
     return tree if all(isinstance(each, dict) for each in tree.values()) else {path.stem: tree}
 
 
-<<<<<<< HEAD
 def _distinct(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     _check_distinct(path, [key for key, _ in pairs])
     return dict(pairs)
@@ -241,20 +240,21 @@ def _check_distinct(path: Path, names: Sequence[str]) -> None:
                 f"{str(path)!r:.200} names {name!r:.80} twice", remedy="Give each overlay and node once"
             )
         seen.add(name)
-=======
+
+
 def _trace_times(stem: str, events: list[Any]) -> dict[str, dict[str, Any]]:
     """Return the mean milliseconds of complete events by name, those on a GPU apart."""
     times: dict[str, dict[str, list[float]]] = {}
     for event in events:
-        name, length = (event.get("name"), event.get("dur")) if isinstance(event, dict) else (None, None)
-        if isinstance(name, str) and type(length) in (int, float) and event.get("ph") == "X":
-            where = "GPU" if str(event.get("cat", "")).startswith(("gpu", "kernel")) else "CPU"
+        held = event if isinstance(event, dict) and event.get("ph") == "X" else {}
+        name, length = held.get("name"), held.get("dur")
+        if isinstance(name, str) and isinstance(length, int | float):
+            where = "GPU" if str(held.get("cat", "")).startswith(("gpu", "kernel")) else "CPU"
             times.setdefault(where, {}).setdefault(name, []).append(length / 1000)
     return {
-        f"{stem}: {where} [ms]": TraceTimes({name: sum(each) / len(each) for name, each in held.items()})
-        for where, held in times.items()
+        f"{stem}: {where} [ms]": TraceTimes({name: sum(each) / len(each) for name, each in named.items()})
+        for where, named in times.items()
     }
->>>>>>> 178f0312 (view: files of other kinds tell what they are, on the page and at the command line; overlays are traces of profilers, too)
 
 
 _READERS = {".csv": _read_csv, ".json": _read_json}
