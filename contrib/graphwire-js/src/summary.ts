@@ -79,8 +79,21 @@ export interface Summary {
   readonly plugins: Program["plugins"];
   readonly modules: readonly ModuleSummary[];
   readonly process_groups: readonly ProcessGroup[];
+  readonly metadata: readonly MetadataSummary[];
 }
 
+/** What a program keeps under one key of metadata that a plugin declares. */
+export interface MetadataSummary {
+  readonly key: string;
+  /** The number of nodes that have it, in all graphs; the program's own value counts too. */
+  readonly values: number;
+  /** The distribution and version that declare it, as the file names them; empty if it does not. */
+  readonly plugin: string;
+  /** What the plugin tells of it, which this reader does not have. */
+  readonly rows: readonly never[];
+}
+
+const DECLARED = "graphwire.meta.";
 const UNKNOWN = "?";
 /** The schema that programs of older minor versions are read as. */
 const CURRENT_MINOR = 20n;
@@ -132,7 +145,28 @@ export function summarize(program: Program, name: string, weights?: PayloadTable
     plugins: program.plugins,
     modules: modulesOf(graphs, tensors.parameter),
     process_groups: processGroups(graphs, program.group_sizes),
+    metadata: metadataOf(program, graphs),
   };
+}
+
+function metadataOf(program: Program, graphs: readonly Graph[]): MetadataSummary[] {
+  const places = new Map<string, Set<string>>();
+  const note = (place: string, metadata: ReadonlyMap<string, string>): void => {
+    for (const key of metadata.keys()) {
+      if (!key.startsWith(DECLARED)) continue;
+      const name = key.slice(DECLARED.length);
+      places.set(name, (places.get(name) ?? new Set()).add(place));
+    }
+  };
+  note("", program.graph_module.metadata);
+  for (const { nodes, value_metadata, output_metadata } of graphs) {
+    for (const node of nodes) note(node.name === null || node.name === "" ? node.target : node.name, node.metadata);
+    for (const [name, { metadata }] of value_metadata) note(name, metadata);
+    if (output_metadata !== null) note("output", output_metadata.metadata);
+  }
+  const by = new Map(program.plugins.flatMap(({ distribution, version, provides }) => provides.map((each) => [each, `${distribution} ${version}`] as const)));
+  const rows = [...places].sort(([a], [b]) => compareText(a, b));
+  return rows.map(([key, held]) => ({ key, values: held.size, plugin: by.get(`metadata_key:${key}`) ?? "", rows: [] }));
 }
 
 /** Compares texts by code points. */
