@@ -564,6 +564,28 @@ def payload_cases() -> Iterator[Case]:
         entry["config"]["w"]["use_pickle"] = True
         return json_bytes(entry)
 
+    archive = Archive(
+        {"model": holding({"w": float32()})},
+        {"w": float32()},
+        {"k": Payload("tensor_0", numbers(6), meta(), is_param=False)},
+    )
+
+    def share(members: list[Member]) -> None:
+        record = member(members, "model_weights_config.json")
+        record.data = pickled(record.data)
+        record = member(members, "model_constants_config.json")
+        entry = json.loads(record.data)
+        entry["config"]["k"]["shared"] = "data/weights/weight_0"
+        record.data = json_bytes(entry)
+
+    yield _case(
+        "payloads/shared_with_a_pickle",
+        "PAY-7 PAY-14",
+        "a constant that shares the record of a weight that is not read",
+        archive.build(share),
+        True,
+        "payloads",
+    )
     yield changed("pickled", "PAY-7 NEU-16", "a weight that is a pickle, which is not read", True, pickled)
 
 

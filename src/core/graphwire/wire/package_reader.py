@@ -330,10 +330,14 @@ class Layout:
         """
         weights = self._state(name, "weights", WEIGHTS, "weight_", copied)
         constants = self._state(name, "constants", CONSTANTS, "tensor_", copied)
+        records = {**weights.records, **constants.records}
+        for meta in constants.metas.values():  # also where the weight itself is a pickle, and not read
+            if meta.shared and meta.shared not in records and meta.shared in self.reader:
+                records[meta.shared] = self._record(meta.shared, meta, copied)
         payloads = Payloads(
             weights.metas,
             constants.metas,
-            records={**weights.records, **constants.records},
+            records=records,
             encoded={**weights.encoded, **constants.encoded},
             unread={**weights.unread, **constants.unread},
             requires=weights.requires | constants.requires,
@@ -404,15 +408,18 @@ class Layout:
             full_name = folder + meta.path_name
             if full_name not in self.reader or meta.placement is not None or full_name in state.records:
                 continue
-            record: Record = payload_record(self.reader, full_name, copied=copied)
-            if meta.tensor_meta is not None:
-                if not record.nbytes and meta.tensor_meta.device.type == "meta" and extent(meta.tensor_meta):
-                    meta.placement, meta.path_name = "meta", ""  # as torch writes it
-                    continue
-                if self._is_big_endian and (width := number_width(meta.tensor_meta.dtype_text)) > 1:
-                    record = SwappedRecord(record, width)
+            record = self._record(full_name, meta, copied)
+            tensor = meta.tensor_meta
+            if not record.nbytes and tensor and tensor.device.type == "meta" and extent(tensor):
+                meta.placement, meta.path_name = "meta", ""  # as torch writes it
+                continue
             state.records[full_name] = record
         return state
+
+    def _record(self, full_name: str, meta: PayloadMeta, copied: bool) -> Record:
+        record: Record = payload_record(self.reader, full_name, copied=copied)
+        width = number_width(meta.tensor_meta.dtype_text) if self._is_big_endian and meta.tensor_meta else 1
+        return SwappedRecord(record, width) if width > 1 else record
 
     def _add_pickled(self, state: StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool) -> None:
         """Add a payload that torch pickled: a tensor, or an object, which is not read."""
