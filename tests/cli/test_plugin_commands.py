@@ -100,3 +100,24 @@ def test_a_command_that_cannot_be_used_is_refused_with_the_reason(wrong: dict[st
 
 def test_own_commands_are_those_of_the_command_line() -> None:
     assert set(COMMANDS) == OWN_COMMANDS
+
+
+@pytest.mark.parametrize("command", [["inspect", "program.pt2"], ["plugins"], ["biggest", "program.pt2"]])
+def test_commands_run_beside_a_broken_plugin_where_warnings_are_errors(
+    installed: Path, command: list[str], tmp_path: Path
+) -> None:
+    facts = tmp_path / "gw_broken-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: gw-broken\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[graphwire]\nbroken = gw_broken_nothing\n")
+    paths = {"PYTHONPATH": os.pathsep.join((str(installed), str(tmp_path))), "PYTHONWARNINGS": "error"}
+    run = subprocess.run(
+        [sys.executable, "-m", "graphwire", *command],
+        cwd=installed,
+        env={**os.environ, **paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "`broken` of gw-broken==1.0 is dropped" in run.stderr
