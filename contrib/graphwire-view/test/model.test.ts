@@ -13,7 +13,7 @@ import { dagreLayout } from "../src/layout/dagre.js";
 import { layeredLayout } from "../src/layout/layered.js";
 import type { Arrangement, Connection, Sized } from "../src/layout/places.js";
 import { sceneOf } from "../src/layout/scene.js";
-import { clipped, visibleText } from "../src/layout/text.js";
+import { clipped, textWidth, visibleText } from "../src/layout/text.js";
 import { DEFAULTS, defaultsOf, schemaDefaults } from "../src/model/defaults.js";
 import { framesOf, type Frame, type FrameStep } from "../src/model/frames.js";
 import { within, type Item } from "../src/model/items.js";
@@ -153,6 +153,15 @@ test("time runs down: no wire goes up, however programs are folded", async () =>
         }
       }
     }
+  }
+});
+
+test("no label of a wire stands on another one of its row", async () => {
+  for (const name of ["twice.pt2", "transformer.pt2", "work.pt2", "loop.pt2"]) {
+    const { side } = await shown([name]);
+    const { wires } = sceneOf(side.items.root, { open: groups(side.items.root), weights: false, reshapes: true });
+    const labels = wires.flatMap(({ label, points: [start], cut }) => (label === "" || start === undefined || cut ? [] : [{ ...start, end: start.x + textWidth(label, 12) }]));
+    for (const { x, y, end } of labels) assert.ok(labels.filter((other) => Math.abs(other.y - y) < 0.5 && other.x > x && other.x < end).length === 0, name);
   }
 });
 

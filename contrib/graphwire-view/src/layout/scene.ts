@@ -73,7 +73,29 @@ export function sceneOf(root: Item, folding: Folding): Scene {
   const boxes: Box[] = [];
   const wires: Wire[] = [];
   collect(placed, { x: 0, y: 0, depth: 0 }, boxes, wires);
-  return { boxes, wires, boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
+  return { boxes, wires: withoutCollisions(wires), boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
+}
+
+/** Drops the labels that would stand on others of their row: the first one from the left stays. */
+function withoutCollisions(wires: readonly Wire[]): Wire[] {
+  const rows = new Map<number, { readonly wire: Wire; readonly x: number }[]>();
+  for (const wire of wires) {
+    const [start] = wire.points;
+    if (start === undefined || wire.label === "" || wire.cut) continue;
+    const y = Math.round(start.y);
+    const row = rows.get(y);
+    if (row === undefined) rows.set(y, [{ wire, x: start.x }]);
+    else row.push({ wire, x: start.x });
+  }
+  const dropped = new Set<Wire>();
+  for (const row of rows.values()) {
+    let end = -Infinity;
+    for (const { wire, x } of row.sort((a, b) => a.x - b.x)) {
+      if (x < end) dropped.add(wire);
+      else end = x + 5 + textWidth(wire.label, 12);
+    }
+  }
+  return wires.map((wire) => (dropped.has(wire) ? { ...wire, label: "" } : wire));
 }
 
 function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: boolean, screen?: Folding["screen"]): Placed {

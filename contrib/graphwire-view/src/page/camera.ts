@@ -1,6 +1,7 @@
 /** The camera: which part of the drawing is seen, moved by mouse, touch and keys. */
 
 import type { Point } from "../layout/places.js";
+import type { Scene } from "../layout/scene.js";
 
 export interface Rectangle {
   readonly x: number;
@@ -93,13 +94,15 @@ export class Camera {
     return { width: width / READABLE - 60, height: height / READABLE - 60 };
   }
 
-  /** Shows a whole scene, if its texts stay readable; otherwise its top. */
-  fit(scene: { readonly width: number; readonly height: number }, least?: number): void {
+  /** Shows a whole scene, if its texts stay readable; otherwise its top, around the first input. */
+  fit(scene: Pick<Scene, "width" | "height" | "boxes">, least?: number): void {
     const { width, height } = this.size;
     const readable = least ?? READABLE;
     const whole = Math.max(LEAST, Math.min(1.25, width / (scene.width + 4), height / (scene.height + 4)));
     this.scale = Math.max(whole, readable);
-    this.x = (width - scene.width * this.scale) / 2;
+    const first = scene.boxes.find(({ item }) => item.kind === "input");
+    const room = width - scene.width * this.scale;
+    this.x = room >= 0 || first === undefined ? room / 2 : Math.min(4, Math.max(room - 4, width / 2 - (first.x + first.width / 2) * this.scale));
     this.y = whole >= readable ? (height - scene.height * this.scale) / 2 : 4;
     this.changed();
   }
