@@ -42,6 +42,7 @@ help(graphwire.save) has the arguments and results of a function.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -206,10 +207,13 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first access."""
-    if name == "errors":
-        return importlib.import_module("graphwire.errors")  # noqa: TID251 a module of this package
+    if name in ("errors", "hooks", "schema", "testing"):
+        return importlib.import_module(f"{__name__}.{name}")  # noqa: TID251 a module of this package
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        # With the module, Python adds the name that may be meant.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     from graphwire.process import paused_gc
 
     with (

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Unpack
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, Unpack
 
 from graphwire.analysis.load_report import Strippable, WriteReport
 from graphwire.analysis.validation.program_rules import check_valid
-from graphwire.api.archive import Archive, Origin, build_load_report, open, plan_or_problems
+from graphwire.api.archive import (
+    Archive,
+    Origin,
+    build_load_report,
+    check_replaces_none,
+    is_same_file,
+    open,
+    plan_or_problems,
+)
 from graphwire.api.options import OpenOptions, Ranges, check_report, check_strip, options_of, public_function
 from graphwire.api.weights import (
     AS_SAVED,
@@ -35,7 +42,7 @@ from graphwire.schema import Program, Version
 from graphwire.wire.archive.source import Readable, file_name
 from graphwire.wire.package_reader import OWN_LAYOUT
 from graphwire.wire.payloads import Payloads
-from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
+from graphwire.wire.remote import UniversalPath, located, url_of
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -167,17 +174,11 @@ def upgrade(
         kept = {name: archive.format_of(name) for name in programs}
         formats = {name: format or kept[name] for name in programs}
         planned = any(plan.steps for plan in plans.values()) or formats != kept
-        if not planned and _is_same_file(located(src, options.get("storage_options")), dst):
+        if not planned and is_same_file(located(src, options.get("storage_options")), dst):
             return plans
         written = _rewrite(archive, programs, dst, formats)
     warn_of_dropped(written.dropped)
     return plans
-
-
-def _is_same_file(src: Any, dst: Any) -> bool:
-    if isinstance(src, (str, os.PathLike)) and isinstance(dst, (str, os.PathLike)):
-        return Path(dst).exists() and Path(src).samefile(dst)
-    return isinstance(src, RemoteFile) and src == dst
 
 
 @public_function("src")
@@ -229,6 +230,7 @@ def _rewrite(
     from graphwire.api.saved_weights import references_for, requires_external, without_external
 
     check_target_weights(target, weights)
+    check_replaces_none(dst, archive.weight_files())
     archive.check_payloads(outside=weights is not AS_SAVED)
     documents: dict[str, Document] = {}
     layout, found, dropped = OWN_LAYOUT, [], []

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.analysis.summary import named_nodes
-from graphwire.api.archive import Archive, open
+from graphwire.api.archive import Archive, check_replaces_none, open
 from graphwire.api.error_boundary import source_name
 from graphwire.api.options import OpenOptions, options_of, programs_by_name, public_function
 from graphwire.api.programs import DEFAULT_METHOD, to_schema
@@ -60,10 +60,11 @@ if TYPE_CHECKING:
 class View:
     """A page that shows a program, or the difference of two. A notebook shows it in place."""
 
-    def __init__(self, title: str, chunks: Sequence[bytes]) -> None:
+    def __init__(self, title: str, chunks: Sequence[bytes], read: Sequence[Any] = ()) -> None:
         self.title = title
         """The names of the files."""
         self._page = b"".join(chunks)
+        self._read = read
 
     @property
     def html(self) -> str:
@@ -74,8 +75,10 @@ class View:
         """Write the page to a file, which is replaced atomically.
 
         Raises:
+            ArchiveError: the path is a file that the page shows, or one with its weights.
             OSError: the path is not writable.
         """
+        check_replaces_none(path, self._read)
         with atomic_write(path) as stream:
             write_all(stream, self._page)
 
@@ -144,6 +147,7 @@ def view(
         use_torch: whether to import torch, if it is installed, for the schemas of operators; None: if it is imported already.
 
     Raises:
+        ArchiveError: `output` is one of the files that are read. It stays as it is.
         EncodeError: the overlay names nodes that are not there, or has no numbers; or an `ExportedProgram` contains something
             that the schema cannot represent.
         GraphwireError: as `open` and `Archive.program_of`.
@@ -412,8 +416,8 @@ def content_of(
     weights: bool,
     targets: bool,
     use_torch: bool | None,
-) -> tuple[str, list[bytes]]:
-    """Return the title of a page, and the page in chunks. Arguments and errors are those of `view`.
+) -> tuple[str, list[bytes], list[Any]]:
+    """Return the title of a page, the page in chunks, and the files that it was made from. Arguments are those of `view`.
 
     Args:
         sources: one program or, for a difference, two.
@@ -441,7 +445,9 @@ def content_of(
             overlays=named_overlays(overlay, nodes, method),
         )
         archives = [_embedded(each) for each in sides]
-    return " and ".join(each.name for each in sides), page_chunks(facts, archives)
+        files_of = (each.archive for each in sides if each.archive is not None)
+        read = [file for archive in files_of for file in (archive.file, *archive.weight_files())]
+    return " and ".join(each.name for each in sides), page_chunks(facts, archives), read
 
 
 def _embedded(shown: Shown) -> bytes:

@@ -213,6 +213,9 @@ def _main(words: list[str]) -> int:
 
         complete(_parser)
     chosen = _chosen(words)
+    if not words:
+        _parser().print_help(sys.stderr)
+        return FAILED
     try:
         parser = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen])
         for each in filter(None, (parser, parser.command)):
@@ -311,6 +314,8 @@ class _Parser(argparse.ArgumentParser):
             choices = message.partition("(choose from ")[2].rstrip(")").split(",")
             known = ["--help", "--version", *(choice.strip(" '") for choice in choices)]
         found = difflib.get_close_matches(wrong, known, n=1, cutoff=_LIKENESS)
+        if found == [wrong]:
+            super().error(f"{wrong} belongs behind the name of the command")
         super().error(
             f"{message.partition(' (choose from')[0]}; did you mean {found[0]!r}?" if found else message
         )

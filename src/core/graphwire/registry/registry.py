@@ -546,7 +546,7 @@ class Registry:
         fault = self.fault_of("wire_format", name) or self.fault_of("wire_format", f".{name}")
         if fault is not None and fault.refusal.is_conflict:
             return conflict_error(fault.refusal.reason)
-        meant = name.lower().lstrip(".")
+        meant = name.lower().lstrip(".").replace("-", "_")
         hint = f"Did you mean {meant!r}? " if meant != name and meant in self.wire_formats else ""
         remedies = [f"{hint}Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
         off = [plugin for plugin in self.plugins if plugin.status != "active"]
