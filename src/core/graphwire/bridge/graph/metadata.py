@@ -326,13 +326,15 @@ def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict
 def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule) -> None:
     """Note what a graph has that a record does not: keys of metadata that nobody declares, types, default values of inputs."""
     nodes = module.graph.nodes
-    found = set(module.meta).union(*[node.meta for node in nodes])
+    metas: list[dict[Any, Any]] = [each.meta for each in (module, *nodes) if type(each.meta) is dict]
+    found: set[Any] = set().union(*metas)  # Whatever else stands in place of a dict may take forever to hash.
     unknown = found - OWN_METADATA - TORCH_METADATA - context.declared_keys
     kept = {key for key in unknown if isinstance(key, str) and key.startswith(DECLARED)}
     context.declared_keys |= kept
-    for key in sorted(map(repr, unknown - kept)):
+    for key in sorted(map(shown, unknown - kept)):  # A repr of shared tuples would have no end.
         context.unsaved.setdefault(
-            f"meta[{key:.80}]", next((n.name for n in nodes if key in map(repr, n.meta)), "")
+            f"meta[{key:.80}]",
+            next((n.name for n in nodes if type(n.meta) is dict and key in map(shown, n.meta)), ""),
         )
     for node in nodes:
         if node.type is not None:
