@@ -146,7 +146,9 @@ def check_payloads(program: Program, *tables: Mapping[str, PayloadMeta]) -> None
 
 def _raise(problems: list[Problem]) -> None:
     if problems:
-        raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
+        raise ValidationError(
+            problems, remedy="Save the program again: the file was changed, or its writer has other rules"
+        )
 
 
 def payload_name_problems(given: Collection[str]) -> list[Problem]:
