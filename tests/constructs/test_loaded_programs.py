@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from construct import quiet
 from gate_programs import CASES
-from nightly import by_day, one_in
+from nightly import by_day
 from torch.export import ExportedProgram
 from uses import USES, Inputs, outcomes, used
 
@@ -21,7 +21,8 @@ SAMPLE = (
 TRIED = by_day(SAMPLE, by_night=tuple(CASES))
 
 
-@pytest.mark.parametrize("name", one_in(len(SAMPLE), TRIED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRIED)
 def test_a_loaded_program_serves_for_what_the_saved_one_serves_for(name: str) -> None:
     with quiet():
         try:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 from higher_order import MODES, TRIED_MODES, formats_of
-from nightly import one_in
 from torch.export import export
 
 DOES_NOT_EXPORT = {"dynamic_shape_round": "an example of what export refuses: rounding a dynamic size"}
@@ -17,7 +16,8 @@ DOES_NOT_EXPORT = {"dynamic_shape_round": "an example of what export refuses: ro
 @pytest.mark.filterwarnings("ignore:While compiling, we found certain side effects:UserWarning")
 @pytest.mark.filterwarnings("ignore:Pred is a Python constant:UserWarning")
 @pytest.mark.nightly
-@pytest.mark.parametrize("mode", one_in(2, TRIED_MODES))
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", TRIED_MODES)
 def test_every_example_that_exports_round_trips(mode: str, assert_round_trips: Callable[..., bool]) -> None:
     from torch._export.db.examples import all_examples
 
