@@ -30,7 +30,7 @@ from making import (
     valid_hashes,
 )
 from making.files import FORMATS, Case
-from making.rules import classes_of, rules_of_file, rules_of_vector
+from making.rules import classes_of, rules_of_file, rules_of_vector, unused_patterns
 
 import graphwire
 from graphwire.api.conformance import neutral
@@ -80,7 +80,8 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
     """
     index = []
     small = []
-    broken: list[str] = []
+    trees = [f"{kind}.{each.name}" for kind in FORMATS for each in tree_vectors.vectors(kind)]
+    broken = [f"no case fits {each}" for each in unused_patterns([case.name for case in cases()], trees)]
     hashed: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         for case in cases():
@@ -107,7 +108,8 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
                 found = neutral(path) if case.valid else None
                 if found is not None:
                     yield f"{stem}.expected.json", found
-                small += [row for row in [core.row_of_core(index[-1], found and json.loads(found))] if row]
+                row = core.row_of_core(index[-1], case.rules, found and json.loads(found))
+                small += [row] if row else []
                 if case.valid and case.name.startswith(HASHED):
                     hashed += hashes(name, path)
             except GraphwireError as error:
@@ -168,13 +170,14 @@ def rows_text(name: str, rows: list[dict[str, Any]], **facts: Any) -> bytes:
 
 def entry(case: Case, name: str) -> dict[str, Any]:
     """The case in the index."""
+    rules = rules_of_file(case.name, case.valid, case.rules)
     return {
         "file": name,
         "valid": case.valid,
         "about": case.about,
         "needs": list(case.needs),
-        "rules": list(dict.fromkeys([*(rules_of_file(case.name) if case.valid else ()), *case.rules])),
-    } | ({} if case.valid else {"classes": classes_of(case.rules)})
+        "rules": rules,
+    } | ({} if case.valid else {"classes": classes_of(rules)})
 
 
 def main() -> int:

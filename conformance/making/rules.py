@@ -138,6 +138,38 @@ given/torch_2_9*                        HIS-3
 """
 """Patterns of names of valid files, and the rules that they try."""
 
+INVALID = """
+arguments/list_of_mixed_kinds           DOC-13
+signatures/range_of_a_truth_value       DOC-13
+signatures/call_path                    DOC-29
+infix/unknown_call                      EXP-4
+infix/no_operands                       EXP-4
+infix/keyword                           EXP-6
+guards/text                             EXP-30
+formats/empty_cbor                      TREE-20
+formats/truncated_json                  TREE-10
+formats/trailing_json                   TREE-10
+formats/empty_json                      TREE-10
+formats/msgpack_as_json                 TREE-10
+formats/json_as_cbor                    TREE-20
+archives/another_major_version          ARC-27
+payloads/dtype_unknown                  DOC-20
+payloads/placement_unknown              EXT-2
+payloads/shared_with_nothing            PAY-21
+payloads/config_without_its_field       DOC-4
+payloads/config_is_a_list               DOC-4
+payloads/weights_device                 GRA-53
+payloads/weights_device_index           DOC-15
+references/safetensors_length           REF-22
+"""
+"""Patterns of names of invalid files, and rules that they break besides those that a case states itself."""
+
+IMPLIED = {
+    "EXP-46": "EXP-1 EXP-3 EXP-4 EXP-5 EXP-6 EXP-7 EXP-9 EXP-12 EXP-13 EXP-15 EXP-16",
+    "EXP-39": "EXP-30 EXP-31 EXP-32 EXP-34 EXP-35 EXP-36 EXP-37 EXP-38",
+}
+"""The rules that all of a grammar is kept, which whatever breaks one of the others breaks, too."""
+
 VECTORS = """
 *                                       TREE-1 TREE-9 NEU-4 NEU-6
 json.not_*                              TREE-10
@@ -175,7 +207,6 @@ json.escaped_tag                        TREE-13
 json.bare_tokens                        TREE-14
 json.escapes                            TREE-15
 json.escaped_key                        TREE-15
-json.not_lone_surrogate*                TREE-15
 msgpack.*extension                      TREE-17
 msgpack.integers_beyond_64_bits         TREE-17
 msgpack.integer_of*                     TREE-17
@@ -190,8 +221,6 @@ msgpack.*long_forms                     TREE-19
 msgpack.float_of_32_bits                TREE-19
 cbor.none                               TREE-20
 cbor.not_without_the_tag                TREE-20
-cbor.not_tag_twice                      TREE-20
-cbor.not_self_described*                TREE-20
 cbor.integers_of_64_bits                TREE-21
 cbor.*bignum                            TREE-22
 cbor.integers_beyond_64_bits            TREE-22
@@ -208,10 +237,22 @@ cbor.not_reserved_head                  TREE-24
 cbor.not_break_alone                    TREE-24
 cbor.long*                              TREE-24
 cbor.dict_order                         TREE-25
-*_that_lie*                             TREE-27
+*_that_lie*                             TREE-27 TREE-8
+json.not_empty                          TREE-8 TREE-10
+json.not_truncated*                     TREE-8 TREE-10
+json.not_trailing*                      TREE-8 TREE-10
+json.not_trailing_comma                 TREE-10 TREE-8
+json.not_lone_surrogate*                TREE-15 TREE-5
+json.not_surrogate_in_utf8              TREE-5 TREE-10
+msgpack.not_text_with_a_surrogate       TREE-5 TREE-18
+cbor.not_text_with_a_surrogate          TREE-5 TREE-24
+cbor.not_empty                          TREE-8 TREE-20
+cbor.not_tag_twice                      TREE-20 TREE-24
+cbor.not_self_described*                TREE-20 TREE-24
+cbor.not_bignum_of_text                 TREE-21 TREE-22 TREE-24
 """
 """Patterns of names of trees with the wire format in front, and the rules that they try. Of an invalid one, the last pattern
-counts."""
+counts: it has the rules that a reader may name."""
 
 
 def _rows(text: str) -> list[tuple[str, list[str]]]:
@@ -219,24 +260,41 @@ def _rows(text: str) -> list[tuple[str, list[str]]]:
     return [(pattern, rules) for pattern, *rules in lines]
 
 
-_VALID, _VECTORS = _rows(VALID), _rows(VECTORS)
+_VALID, _INVALID, _VECTORS = _rows(VALID), _rows(INVALID), _rows(VECTORS)
 
 
-def rules_of_file(name: str) -> list[str]:
-    """The rules that a valid file tries."""
-    found = [rule for pattern, rules in _VALID if fnmatchcase(name, pattern) for rule in rules]
-    return list(dict.fromkeys(found))
+def rules_of_file(name: str, valid: bool, stated: Iterable[str]) -> list[str]:
+    """The rules that a valid file tries, or that a reader may name when it refuses an invalid one.
+
+    Args:
+        name: that of the case.
+        valid: whether the file is.
+        stated: the rules that the case states itself.
+    """
+    found = [
+        rule
+        for pattern, rules in (_VALID if valid else _INVALID)
+        if fnmatchcase(name, pattern)
+        for rule in rules
+    ]
+    if valid:
+        return list(dict.fromkeys([*found, *stated]))
+    found = [*stated, *found]
+    implied = [rule for rule, others in IMPLIED.items() if not set(found).isdisjoint(others.split())]
+    return list(dict.fromkeys([*found, *implied]))
 
 
 def rules_of_vector(wire_format: str, name: str, valid: bool) -> list[str]:
-    """The rules that a tree tries, or the one that it breaks."""
+    """The rules that a tree tries, or that a reader may name when it refuses it."""
     found = [rules for pattern, rules in _VECTORS if fnmatchcase(f"{wire_format}.{name}", pattern)]
     return list(dict.fromkeys(rule for rules in found for rule in rules)) if valid else found[-1]
 
 
 def unused_patterns(files: list[str], vectors: list[str]) -> list[str]:
     """The patterns that no case has: of files by name, of trees by wire format and name."""
-    rows = [(pattern, files) for pattern, _ in _VALID] + [(pattern, vectors) for pattern, _ in _VECTORS]
+    rows = [(pattern, files) for pattern, _ in _VALID + _INVALID] + [
+        (pattern, vectors) for pattern, _ in _VECTORS
+    ]
     return [pattern for pattern, names in rows if not any(fnmatchcase(name, pattern) for name in names)]
 
 

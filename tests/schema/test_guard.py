@@ -209,6 +209,21 @@ def test_a_guard_beyond_the_limits_is_refused_and_never_crashes(guard):
         check_guard(guard)
 
 
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda count: "-" * count + "L['k']",
+        lambda count: "not " * count + "L['k']",
+        lambda count: " + ".join(["L['k']"] * (count + 1)),
+        lambda count: " and ".join(["L['k']"] * 500) + " and " + "not " * (count - 1) + "L['k']",
+    ],
+)
+def test_200_operations_are_around_each_other_and_no_more(nested):
+    check_guard(nested(200))
+    with pytest.raises(ExpressionError, match="deeper than 200"):
+        check_guard(nested(201))
+
+
 def test_the_error_names_the_node_and_its_column():
     with pytest.raises(ExpressionError, match=r"the name 'os' \(Name at column 10\)"):
         check_guard("L['k'] == os.sep")

@@ -13,8 +13,8 @@ from typing import Any
 ITEM_SIZES = {
     **dict.fromkeys((1, 2, 12, 29, 30, 31, 32, 33), 1),
     **dict.fromkeys((3, 6, 13, 28), 2),
-    **dict.fromkeys((4, 7, 9), 4),
-    **dict.fromkeys((5, 8, 10), 8),
+    **dict.fromkeys((4, 7, 9, 34), 4),
+    **dict.fromkeys((5, 8, 10, 35), 8),
     11: 16,
 }
 COMPLEX = (9, 10, 11)

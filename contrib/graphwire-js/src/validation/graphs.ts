@@ -172,7 +172,6 @@ export class GraphCheck {
     }
     const targets = inputs.map((name) => noted.get(name) ?? name);
     if (new Set(targets).size !== targets.length) refuse("two inputs have the same argument name", place);
-    checkHidden(graph, targets, place);
   }
 
   private node(node: Node, values: ReadonlyMap<string, Kind>, nodes: ReadonlySet<string>, place: string, depth: number): void {
@@ -392,32 +391,4 @@ function defineName(name: string, kind: Kind, values: Map<string, Kind>, place: 
 function checkConstant(name: string, place: string): void {
   const [, own = ""] = /^[^.]*\.(.*)$/s.exec(name) ?? [];
   if (!isPath(name) || !isOwnPath(own)) refuse(`${JSON.stringify(name)} is not a legal name of a constant`, place);
-}
-
-/** The names by which generated code calls something else than torch, and what calls them. */
-const HIDDEN: Readonly<Record<string, (key: string, value: unknown) => boolean>> = {
-  device: (key) => key === "as_device",
-  inf: (_, value) => value === Infinity || value === -Infinity,
-  nan: (_, value) => Number.isNaN(value),
-  range: (key) => key === "as_range",
-  slice: (key) => key === "as_slice",
-};
-
-/** Checks that no parameter of a graph's generated code hides a name that the code uses. */
-export function checkHidden(graph: Graph, parameters: readonly string[], place: string): void {
-  for (const name of parameters) {
-    const uses = Object.hasOwn(HIDDEN, name) ? HIDDEN[name] : undefined;
-    const pending: (readonly [string, unknown])[] = uses === undefined ? [] : graph.nodes.map(({ inputs }) => ["", inputs]);
-    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-      const [key, value] = next;
-      if (uses?.(key, value) === true) refuse(`the name ${name} hides what the code of the graph calls by it`, place);
-      if (value instanceof Map) pending.push(...(value as ReadonlyMap<string, unknown>));
-      else if (Array.isArray(value)) pending.push(...value.map((each: unknown) => [key, each] as const));
-      else if (typeof value === "object" && value !== null) {
-        const { variant } = value as { variant?: unknown };
-        if (typeof variant === "string") pending.push([variant, (value as { value?: unknown }).value]);
-        else pending.push(...Object.entries(value));
-      }
-    }
-  }
 }

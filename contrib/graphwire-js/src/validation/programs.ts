@@ -6,7 +6,7 @@ import { parseInfix } from "../infix.js";
 import type { Argument, EncodedValue, InputSpec, ModuleCallSignature, OutputSpec, Program } from "../schema.js";
 import { keywordsOf, parseTreespec } from "../treespecs.js";
 import { compactJson, documentTree } from "../diff/plain.js";
-import { checkHidden, checkValueName, ExpressionCheck, GraphCheck, isLiteral, valuesIn } from "./graphs.js";
+import { checkValueName, ExpressionCheck, GraphCheck, isLiteral, valuesIn } from "./graphs.js";
 import { checkMetadata, checkTrace } from "./metadata.js";
 import { isNamespace, isParameterName, isPath, isValueName } from "./names.js";
 import { parsed, refuse } from "./places.js";
@@ -231,7 +231,7 @@ function checkOutput(
 // --------------------------------------------------------------------------------------------------------------- calls
 
 function checkCalls(program: Program, check: GraphCheck, place: string): void {
-  const { graph, module_call_graph: calls } = program.graph_module;
+  const calls = program.graph_module.module_call_graph;
   if (calls.some(({ fqn }, index) => (fqn === "") !== (index === 0))) refuse("the first entry, and no other, is the root", place);
   calls.forEach(({ fqn, signature }, index) => {
     const at = `${place}[${index}]`;
@@ -248,7 +248,6 @@ function checkCalls(program: Program, check: GraphCheck, place: string): void {
     const names = signature.forward_arg_names ?? [];
     checkNames(names, `${at}.signature.forward_arg_names`);
     if (names.includes("self")) refuse("a parameter that is named self", `${at}.signature.forward_arg_names`);
-    if (index === 0) checkHidden(graph, names, at);
   });
   for (const [name, { field_names }] of program.graph_module.treespec_namedtuple_fields) checkNames(field_names, `${place}: ${name}`);
 }

@@ -59,10 +59,10 @@ def check_guard(text: str) -> None:
     pending: list[tuple[ast.expr, int, bool]] = [(tree, 1, False)]
     while pending:
         node, depth, powered = pending.pop()
-        if depth > MAX_DEPTH:
-            _refuse(node, f"operations nested deeper than {MAX_DEPTH}")
         powered = powered or _is_power(node)
         operands = _operands(node)
+        if operands and depth > MAX_DEPTH:
+            _refuse(node, f"operations nested deeper than {MAX_DEPTH}")
         if powered and any(map(_is_power, operands)):
             _refuse(node, "a power inside a power")
         pending.extend((operand, depth + 1, powered) for operand in operands)
