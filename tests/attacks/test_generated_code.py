@@ -149,7 +149,9 @@ def test_attributes_replace_nothing(old: str, new: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["_in_spec", "_out_spec", "_guards_fn", "validate_inputs", "meta", "code"])
+@pytest.mark.parametrize(
+    "name", ["_in_spec", "_out_spec", "_guards_fn", "validate_inputs", "meta", "code", "self"]
+)
 def test_attributes_that_torch_takes_are_refused_by_a_save(name: str) -> None:
     class Plain(nn.Module):
         def __init__(self) -> None:
@@ -161,6 +163,32 @@ def test_attributes_that_torch_takes_are_refused_by_a_save(name: str) -> None:
 
     with pytest.raises(EncodeError, match=f"'{name}' cannot be the path of a buffer"):
         graphwire.dumps(export(Plain(), INPUTS[:1]))
+
+
+class TwoBuffers(nn.Module):
+    """Computes with two buffers, whose paths Python's code may take for one."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__()
+        self.paths = one, other
+        self.register_buffer(one, torch.ones(2))
+        self.register_buffer(other, torch.full((2,), 10.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.get_buffer(self.paths[0]) + self.get_buffer(self.paths[1])
+
+
+@pytest.mark.parametrize("other", ["ｂｉａｓ", "𝐛ias", "biaſ"])
+def test_paths_that_python_reads_as_one_are_refused(other: str) -> None:
+    with pytest.raises(EncodeError, match="Python's code reads 'bias' by it"):
+        graphwire.dumps(export(TwoBuffers("bias", other), INPUTS[:1]))
+    good = Victim.of(graphwire.dumps(export(TwoBuffers("bias", "second"), INPUTS[:1])))
+    renamed = {
+        each: good.records[each].replace(b'"second"', f'"{other}"'.encode()) for each in (DOCUMENT, WEIGHTS)
+    }
+    for load in (graphwire.loads, graphwire.load_module):
+        with pytest.raises(GraphwireError, match="Python's code reads 'bias' by it"):
+            load(good.with_records(renamed))
 
 
 def test_all_attributes_that_torch_takes_are_known() -> None:

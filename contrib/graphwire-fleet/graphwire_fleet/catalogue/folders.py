@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, MissingRecordError
 from graphwire.wire.remote import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
-from graphwire_fleet.whole_files import remove_unfinished, whole_file
+from graphwire.wire.weights.folder import Folder as LinklessFolder
+from graphwire_fleet.whole_files import not_writable, remove_unfinished
 
 __all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_at"]
 
@@ -78,13 +79,11 @@ class LocalFolder:
     def __init__(self, root: Path) -> None:
         self.name = str(root)
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays as it is named
+        self._folder = LinklessFolder(self._root)
 
     def names(self, below: str) -> list[str]:
         """Return the names of the files in a folder."""
-        folder = self._root / below
-        if not folder.is_dir():
-            return []
-        return sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
+        return [each.rstrip("/") for each in self._folder.names(below) if not each.startswith(".")]
 
     def path(self, name: str) -> str:
         """Return the path of a file."""
@@ -93,15 +92,21 @@ class LocalFolder:
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if there is none."""
         try:
-            return (self._root / name).read_bytes()
-        except FileNotFoundError:
+            with closing(self._folder.open(name)) as source:
+                return source.read_at(0, source.size)
+        except MissingRecordError:
             return None
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """Write to a temporary file beside it, and rename that."""
-        with whole_file(self._root / name) as stream:
-            yield stream
+        """Write to a temporary file beside it, and rename that. No link in the folder is followed."""
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+            with self._folder.create(name, replaces=True) as stream:
+                assert stream is not None
+                yield stream
+        except OSError as error:
+            raise not_writable(self._root / name, error) from error
 
     def remove(self, name: str) -> None:
         """Remove a file."""
@@ -131,7 +136,9 @@ class LocalFolder:
     def _lock(self) -> BinaryIO:
         try:
             self._root.mkdir(parents=True, exist_ok=True)
-            return (self._root / ".lock").open("wb")
+            # A link or pipe in its place is neither emptied nor waited for.
+            flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
+            return os.fdopen(os.open(self._root / ".lock", flags, 0o666), "r+b")
         except OSError as error:
             raise ArchiveError(
                 f"the folder cannot be written: {error.strerror}",

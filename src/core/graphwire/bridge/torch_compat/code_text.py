@@ -18,6 +18,7 @@ import math
 import operator
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -406,10 +407,13 @@ def path_fault(held: Iterable[tuple[str, str]]) -> str | None:
         if kinds.setdefault(path, kind) != kind:
             return f"{path!r:.80} is the path of a {kinds[path]} and of a {kind}"
         first, *below = path.split(".")
-        if first in taken or not taken_below.isdisjoint(below):
+        if path == "self" or first in taken or not taken_below.isdisjoint(below):
             return f"{path!r:.80} cannot be the path of a {kind}: the module of a program has another attribute of that name"
     free: set[str] = set()
     for path, kind in kinds.items():
+        # Python normalizes names in code: a wide letter reads the attribute of the plain one.
+        if not path.isascii() and (read := unicodedata.normalize("NFKC", path)) != path and read in kinds:
+            return f"{path!r:.80} cannot be the path of a {kind}: Python's code reads {read!r:.80} by it"
         above = path
         while (above := above.rpartition(".")[0]) and above not in free:
             if above in kinds:
