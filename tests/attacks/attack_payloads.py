@@ -110,21 +110,21 @@ EXTENTS = [
     _weights("a weight of an unknown type", "lin.weight", put(f"{META}.dtype", 0), error=GraphwireError),
     _weights(
         "a weight of a named type that is a function",
-        "lin.weight",
+        "lin.weight|dtypes",
         put(f"{META}.dtype", 0),
         put(f"{META}.dtype_name", "load"),
         error=GraphwireError,
     ),
     _weights(
         "a weight of a quantized type",
-        "lin.weight",
+        "lin.weight|dtypes",
         put(f"{META}.dtype", 0),
         put(f"{META}.dtype_name", "quint8"),
         error=GraphwireError,
     ),
     _weights(
         "a weight of bits",
-        "lin.weight",
+        "lin.weight|dtypes",
         put(f"{META}.dtype", 0),
         put(f"{META}.dtype_name", "bits8"),
         error=GraphwireError,
@@ -155,7 +155,9 @@ EXTENTS = [
         put(f"{META}.device.type", "mtia"),
         error=GraphwireError,
     ),
-    _weights("a weight nowhere", "lin.weight", put(f"{W}.placement", "nowhere"), error=GraphwireError),
+    _weights(
+        "a weight nowhere", "lin.weight|placement", put(f"{W}.placement", "nowhere"), error=GraphwireError
+    ),
     _weights(
         "a weight of floats with a conjugation", "lazy-bits", put(f"{W}.conj", True), error=GraphwireError
     ),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -64,7 +63,7 @@ from graphwire.wire.package_reader import (
     sanitize_weight_names,
 )
 from graphwire.wire.payloads import Payloads
-from graphwire.wire.remote import RemoteFile, located
+from graphwire.wire.remote import located
 
 if TYPE_CHECKING:
     import torch
@@ -94,33 +93,6 @@ def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concate
                 raise
 
     return bounded
-
-
-def is_same_file(one: Any, other: Any) -> bool:
-    """Return whether two paths, by whatever links, or two URLs are one file that exists. A file object is none."""
-    if isinstance(one, (str, os.PathLike)) and isinstance(other, (str, os.PathLike)):
-        return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
-    return isinstance(one, RemoteFile) and one == other
-
-
-def check_replaces_none(output: Any, read: Iterable[Any]) -> None:
-    """Check that writing a file replaces none of others, nor anything in a folder of them.
-
-    Raises:
-        ArchiveError: it does.
-    """
-    for each in read:
-        is_folder = isinstance(each, (str, os.PathLike)) and Path(each).is_dir()
-        if is_same_file(each, output) or (
-            is_folder
-            and isinstance(output, (str, os.PathLike))
-            and Path(output).exists()
-            and Path(each).resolve() in Path(output).resolve().parents
-        ):
-            raise ArchiveError(
-                f"this file is read ({Path(str(each)).name}), and would be replaced",
-                remedy="Write to another file",
-            ).of(str(output))
 
 
 class Archive(Closing):

@@ -12,12 +12,19 @@ from graphwire.api.archive import (
     Archive,
     Origin,
     build_load_report,
-    check_replaces_none,
-    is_same_file,
     open,
     plan_or_problems,
 )
-from graphwire.api.options import OpenOptions, Ranges, check_report, check_strip, options_of, public_function
+from graphwire.api.options import (
+    OpenOptions,
+    Ranges,
+    check_replaces_none,
+    check_report,
+    check_strip,
+    is_same_file,
+    options_of,
+    public_function,
+)
 from graphwire.api.weights import (
     AS_SAVED,
     IN_FILE,

@@ -13,17 +13,19 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from graphwire.analysis.load_report import STRIPPABLE, LoadReport, Strippable, WriteReport
 from graphwire.api.error_boundary import Boundary, source_name
 from graphwire.api.weights import LoadWeights, SaveWeights
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
+from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, SchemaError
 from graphwire.process import LOG
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.source import type_text
 from graphwire.wire.limits import Limits
+from graphwire.wire.remote import RemoteFile
 
 if TYPE_CHECKING:
     import torch
@@ -207,6 +209,33 @@ def group_names(groups: Any) -> dict[str, str]:
             )
         names[key] = name
     return names
+
+
+def is_same_file(one: Any, other: Any) -> bool:
+    """Return whether two paths, by whatever links, or two URLs are one file that exists. A file object is none."""
+    if isinstance(one, (str, os.PathLike)) and isinstance(other, (str, os.PathLike)):
+        return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
+    return isinstance(one, RemoteFile) and one == other
+
+
+def check_replaces_none(output: Any, read: Iterable[Any]) -> None:
+    """Check that writing a file replaces none of others, nor anything in a folder of them.
+
+    Raises:
+        ArchiveError: it does.
+    """
+    for each in read:
+        is_folder = isinstance(each, (str, os.PathLike)) and Path(each).is_dir()
+        if is_same_file(each, output) or (
+            is_folder
+            and isinstance(output, (str, os.PathLike))
+            and Path(output).exists()
+            and Path(each).resolve() in Path(output).resolve().parents
+        ):
+            raise ArchiveError(
+                f"this file is read ({Path(str(each)).name}), and would be replaced",
+                remedy="Write to another file",
+            ).of(str(output))
 
 
 def check_records(program: Any) -> None:

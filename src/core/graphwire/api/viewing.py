@@ -15,9 +15,15 @@ from msgspec.structs import replace
 
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.analysis.summary import named_nodes
-from graphwire.api.archive import Archive, check_replaces_none, open
+from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import source_name
-from graphwire.api.options import OpenOptions, options_of, programs_by_name, public_function
+from graphwire.api.options import (
+    OpenOptions,
+    check_replaces_none,
+    options_of,
+    programs_by_name,
+    public_function,
+)
 from graphwire.api.programs import DEFAULT_METHOD, to_schema
 from graphwire.api.saved_weights import list_weights
 from graphwire.errors import (

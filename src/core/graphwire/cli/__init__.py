@@ -269,8 +269,7 @@ def _chosen(words: Sequence[str]) -> str | None:
 def _load_plugins() -> None:
     """Load the plugins with stdout redirected, so that their prints do not mix with the command's output. What is broken is told
     and left out, also where warnings are errors."""
-    from graphwire.registry import default_registry
-    from graphwire.registry.discovery import GraphwirePluginWarning
+    from graphwire.registry import GraphwirePluginWarning, default_registry
 
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         if any(action == "error" for action, *_ in warnings.filters):

@@ -3,6 +3,7 @@
 from graphwire.registry.discovery import (
     REMEDY_OF_BROKEN,
     REMEDY_OF_CONFLICT,
+    GraphwirePluginWarning,
     PluginInfo,
     calling,
     discover_plugins,
@@ -65,6 +66,7 @@ __all__ = [
     "ConstantCodec",
     "CountingFormat",
     "FittingTreespecSerializer",
+    "GraphwirePluginWarning",
     "MetadataKey",
     "NewTensor",
     "NodeCodec",

@@ -332,7 +332,7 @@ class Layout:
         constants = self._state(name, "constants", CONSTANTS, "tensor_", copied)
         records = {**weights.records, **constants.records}
         for meta in constants.metas.values():  # also where the weight itself is a pickle, and not read
-            if meta.shared and meta.shared not in records and meta.shared in self.reader:
+            if meta.shared in weights.pickled and meta.shared not in records:
                 records[meta.shared] = self._record(meta.shared, meta, copied)
         payloads = Payloads(
             weights.metas,
