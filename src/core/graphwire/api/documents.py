@@ -491,7 +491,11 @@ def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Prog
 
         before, after = program.opset_version, changed.opset_version
         lowered = {name for name, version in after.items() if version < before.get(name, version)}
-        check_stored_marks(changed, registry, lowered)
+        check_stored_marks(changed, registry)
+        try:
+            check_stored_marks(changed, registry, lowered)
+        except OpsetError as error:
+            warnings.warn(str(error), GraphwireWarning, stacklevel=4)
     return changed
 
 

@@ -20,7 +20,7 @@ import torch
 
 from graphwire.bridge.torch_compat.code_text import may_hide
 from graphwire.bridge.torch_compat.private import OpOverload, generate_code
-from graphwire.bridge.torch_compat.pytree import flatten_by_spec, unflatten
+from graphwire.bridge.torch_compat.pytree import flatten_by_spec, unflatten_as_torch
 from graphwire.process import one_build_at_a_time
 
 _CALL = torch.nn.Module.__call__.__code__
@@ -118,7 +118,7 @@ def _run(module: Any, /, *args: Any, **kwargs: Any) -> Any:
         else:
             passed = torch.fx.map_arg(node.args, values.__getitem__)
             if node.op == "output":
-                return unflatten(passed[0], module._out_spec)
+                return unflatten_as_torch(passed[0], module._out_spec)
             named = torch.fx.map_arg(node.kwargs, values.__getitem__) if node.kwargs else {}
             value = (attrgetter(target)(module) if node.op == "call_module" else target)(*passed, **named)
         if count := len(node.users):

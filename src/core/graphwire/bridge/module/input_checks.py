@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -160,6 +161,7 @@ def _kind(value: Any) -> str:
 def input_checks(
     record: schema.Program,
     inputs: Sequence[schema.Argument],
+    members: Mapping[int, enum.Enum],
     in_spec: Any,
     names: Sequence[str],
     *,
@@ -169,6 +171,7 @@ def input_checks(
 
     Args:
         inputs: the inputs of the graph that the caller passes.
+        members: those of them that are members of an enumeration of numbers or texts.
         in_spec: the treespec of the program's arguments.
         names: the names of the parameters.
         guards: whether to check the program's guards too.
@@ -182,7 +185,7 @@ def input_checks(
     numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
     # As torch: without example inputs, it cannot write a function of guards.
     exact = not guards or record.example_inputs is None
-    conditions = list(input_conditions(graph, inputs, record.range_constraints, exact=exact))
+    conditions = list(input_conditions(graph, inputs, record.range_constraints, members, exact=exact))
     known = {each.code for each in conditions}
     unchecked = []
     for guard in record.guards_code if guards else ():

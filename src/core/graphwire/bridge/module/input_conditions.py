@@ -8,6 +8,7 @@ becomes a part of the code, but for the numbers and the operators of a guard, wh
 from __future__ import annotations
 
 import ast
+import enum
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -99,6 +100,7 @@ def input_conditions(
     graph: schema.Graph,
     inputs: Sequence[schema.Argument],
     ranges: Mapping[str, schema.RangeConstraint],
+    members: Mapping[int, enum.Enum],
     *,
     exact: bool,
 ) -> Iterator[Condition]:
@@ -109,6 +111,7 @@ def input_conditions(
     Args:
         inputs: those of the graph that the caller passes.
         ranges: the ranges of symbols and expressions, by infix text.
+        members: the inputs that are members of an enumeration of numbers or texts, by their positions.
         exact: whether ranks and the types of literals must be the same, as torch's hook wants it; torch's function of guards
             compares sizes and values.
     """
@@ -139,7 +142,7 @@ def input_conditions(
                 yield Condition(f"has_int(v{index})", Source(index), "must be a whole number", traced=False)
             sizes.append((Source(index), _size(number, positive)))
         else:
-            yield from _literal_conditions(Source(index), argument, exact)
+            yield from _literal_conditions(Source(index), argument, members.get(index), exact)
     for here, expression in sizes:
         if expression.head == "Integer":
             (number,) = expression.args
@@ -179,17 +182,22 @@ def _symbols(expression: Expression) -> set[str]:
     return {name for each in expression.operands for name in _symbols(each)}
 
 
-def _literal_conditions(here: Source, argument: schema.Argument, exact: bool) -> Iterator[Condition]:
+def _literal_conditions(
+    here: Source, argument: schema.Argument, member: enum.Enum | None, exact: bool
+) -> Iterator[Condition]:
     number = None if argument.as_float is None else schema.decode_float(argument.as_float)
-    found = (number, argument.as_int, argument.as_bool, argument.as_string)
+    if member is not None and isinstance(member.value, float):
+        number = member.value
+    value = None if member is None else member.value
+    found = (number, argument.as_int, argument.as_bool, argument.as_string, value)
     literal = next((each for each in found if each is not None), None)
     if literal is None:
         return
-    code, kind = here.code(), type(literal).__name__
+    code, kind = here.code(), type(literal).__name__ if member is None else type(member).__qualname__
     written = repr(literal) if number is None else _number(number)
     is_nan = number is not None and math.isnan(number)
     test = f"math.isnan({code})" if is_nan else f"equals({code}, {written})"
-    test = f"type({code}) is {kind} and {test}" if exact else test
+    test = f"type({code}).__qualname__ == {kind!r} and {test}" if exact else test
     demand = f"must be {literal!r:.80}".replace("{", "{{").replace("}", "}}")
     yield Condition(test, here, demand, traced=False)
 

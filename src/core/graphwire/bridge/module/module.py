@@ -255,22 +255,18 @@ def _write_back(
     )
 
 
-def _as_literal(
-    graph: schema.Graph, argument: schema.Argument, constants: Mapping[str, Any]
-) -> schema.Argument:
-    """Return the number or text that an input is, if it is a member of an enumeration of such: torch checks its value."""
-    if argument.as_custom_obj is None:
-        return argument
-    member = constants.get((graph.custom_obj_values or {})[argument.as_custom_obj.name].name)
-    if not isinstance(member, enum.Enum):
-        return argument
-    kinds = {int: "as_int", float: "as_float", str: "as_string"}
-    literals = [
-        schema.Argument(**{variant: member.value})
-        for kind, variant in kinds.items()
-        if isinstance(member, kind)
-    ]
-    return literals[0] if literals else argument
+def _members(
+    graph: schema.Graph, passed: Sequence[schema.Argument], constants: Mapping[str, Any]
+) -> dict[int, enum.Enum]:
+    """Return the inputs, by position, that are members of an enumeration of numbers or texts: torch checks their values."""
+    members: dict[int, enum.Enum] = {}
+    for index, argument in enumerate(passed):
+        if argument.as_custom_obj is not None:
+            member = constants.get((graph.custom_obj_values or {})[argument.as_custom_obj.name].name)
+            value: Any = member.value if isinstance(member, enum.Enum) else None
+            if type(value) in (int, float, str) and isinstance(member, type(value)):
+                members[index] = member
+    return members
 
 
 def _complete(
@@ -293,13 +289,14 @@ def _complete(
         in_spec, out_spec = decode_treespec(call.in_spec, registry), decode_treespec(call.out_spec, registry)
     names = _parameter_names(call, in_spec)
     passed = [
-        _as_literal(record.graph_module.graph, argument, constants)
+        argument
         for spec, argument in zip(
             record.graph_module.signature.input_specs, record.graph_module.graph.inputs, strict=True
         )
         if spec.user_input is not None or spec.constant_input is not None
     ]
-    checks, unchecked = input_checks(record, passed, in_spec, names, guards=check_guards)
+    members = _members(record.graph_module.graph, passed, constants)
+    checks, unchecked = input_checks(record, passed, members, in_spec, names, guards=check_guards)
     placeholders = graph.find_nodes(op="placeholder")
     as_node = check_guards and bool(placeholders)
     if as_node:

@@ -82,6 +82,11 @@ def unflatten(leaves: Sequence[Any], spec: Any) -> Any:
     return _unflatten(iter(leaves), spec)
 
 
+def unflatten_as_torch(leaves: Sequence[Any], spec: Any) -> Any:
+    """Build the container of a spec from its leaves, as the code of a module does."""
+    return _pytree.tree_unflatten(leaves, spec)
+
+
 def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
     if spec.type is None:
         return next(leaves)
