@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import gc
 import inspect
 import os
@@ -190,3 +191,44 @@ def test_a_process_that_forks_serves(path: Path, tokens: Tensor, expected: Any, 
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
     torch.testing.assert_close(module(tokens), expected, rtol=0, atol=0)
+
+
+class Level(enum.IntEnum):
+    """Names of numbers."""
+
+    LOW, HIGH = 1, 2
+
+
+class OfSizes(torch.nn.Module):
+    """Returns a `torch.Size`, of which torch's module makes a tuple."""
+
+    def forward(self, x: torch.Tensor, level: Level) -> dict[str, Any]:
+        return {"doubled": x * (2 if level == Level.LOW else 3), "shape": x.shape}
+
+
+def test_every_call_returns_the_containers_of_torchs_module() -> None:
+    program = torch.export.export(OfSizes(), (torch.ones(2, 3), Level.LOW))
+    expected, module = program.module(), graphwire.load_module(graphwire.dumps(program))
+    for _ in range(3):
+        made = module(torch.ones(2, 3), Level.LOW)
+        assert type(made["shape"]) is type(expected(torch.ones(2, 3), Level.LOW)["shape"]) is tuple
+
+
+def test_members_of_enumerations_are_compared_as_torch_compares_them() -> None:
+    program = torch.export.export(OfSizes(), (torch.ones(2, 3), Level.LOW))
+    data = graphwire.dumps(program)
+    for guards in (True, False):
+        ours, torchs = graphwire.load_module(data, check_guards=guards), program.module(check_guards=guards)
+        for given in (Level.LOW, Level.HIGH, 1, 2, True):
+            results = [_answers(each, given) for each in (ours, torchs)]
+            assert results[0] == results[1], (guards, given)
+    with pytest.raises(graphwire.errors.GraphwireError, match=r"must be Level\.LOW"):
+        graphwire.load_module(data, check_guards=False)(torch.ones(2, 3), 1)
+
+
+def _answers(module: torch.nn.Module, given: object) -> bool:
+    try:
+        module(torch.ones(2, 3), given)
+    except (AssertionError, RuntimeError, graphwire.errors.GraphwireError):
+        return False
+    return True

@@ -110,21 +110,21 @@ EXTENTS = [
     _weights("a weight of an unknown type", "lin.weight", put(f"{META}.dtype", 0), error=GraphwireError),
     _weights(
         "a weight of a named type that is a function",
-        "lin.weight|dtypes",
+        "the extension dtypes is used by a config but not listed",
         put(f"{META}.dtype", 0),
         put(f"{META}.dtype_name", "load"),
         error=GraphwireError,
     ),
     _weights(
         "a weight of a quantized type",
-        "lin.weight|dtypes",
+        "the extension dtypes is used by a config but not listed",
         put(f"{META}.dtype", 0),
         put(f"{META}.dtype_name", "quint8"),
         error=GraphwireError,
     ),
     _weights(
         "a weight of bits",
-        "lin.weight|dtypes",
+        "the extension dtypes is used by a config but not listed",
         put(f"{META}.dtype", 0),
         put(f"{META}.dtype_name", "bits8"),
         error=GraphwireError,
@@ -156,10 +156,16 @@ EXTENTS = [
         error=GraphwireError,
     ),
     _weights(
-        "a weight nowhere", "lin.weight|placement", put(f"{W}.placement", "nowhere"), error=GraphwireError
+        "a weight nowhere",
+        "the extension placement is used by a config but not listed",
+        put(f"{W}.placement", "nowhere"),
+        error=GraphwireError,
     ),
     _weights(
-        "a weight of floats with a conjugation", "lazy-bits", put(f"{W}.conj", True), error=GraphwireError
+        "a weight of floats with a conjugation",
+        "the extension lazy-bits is used",
+        put(f"{W}.conj", True),
+        error=GraphwireError,
     ),
     _weights(
         "a weight without a description", "lin.weight", put(f"{W}.tensor_meta", None), error=GraphwireError

@@ -333,10 +333,10 @@ shown("ten thousand nodes stay few elements", "large", async (page) => {
   assert.equal(await page.locator(".box.selected title").textContent(), "node_9999");
 });
 
-/** On a busy machine the same work takes more processor time, since programs share caches and cores. */
+/** `npm run benchmark` measures 1.5 s and 50 ms on a quiet machine. On a busy one the same work takes more processor time. */
 const BUSY = 1.6;
 
-shown("ten thousand nodes are drawn in 1.5 s of processor time, and no key or movement takes 50 ms of it once they are unfolded", "large", async (page) => {
+shown("ten thousand nodes are drawn in 2.4 s of processor time, and no key or movement takes 80 ms of it once they are unfolded", "large", async (page) => {
   assert.ok(browser !== null);
   const drawn = await browser.tasks(page, async () => {
     await page.reload();

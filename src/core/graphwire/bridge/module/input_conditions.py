@@ -198,7 +198,8 @@ def _literal_conditions(
     is_nan = number is not None and math.isnan(number)
     test = f"math.isnan({code})" if is_nan else f"equals({code}, {written})"
     test = f"type({code}).__qualname__ == {kind!r} and {test}" if exact else test
-    demand = f"must be {literal!r:.80}".replace("{", "{{").replace("}", "}}")
+    named = repr(literal) if member is None else f"{kind}.{member.name}"
+    demand = f"must be {named:.80}".replace("{", "{{").replace("}", "}}")
     yield Condition(test, here, demand, traced=False)
 
 
