@@ -6,13 +6,14 @@ A measurement gets the file that both sides read, and a folder of its own. It pr
 from __future__ import annotations
 
 import io
+import pstats
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["MEASUREMENTS", "TORCH_FREE"]
+__all__ = ["MEASUREMENTS", "TORCH_FREE", "Command"]
 
 Action = Callable[[], object]
 
@@ -61,14 +62,24 @@ def _convert(file: Path, folder: Path) -> Action:
     return lambda: graphwire.convert(file, folder / "converted.pt2", format="msgpack")
 
 
-def _command(*words: str) -> Callable[[Path, Path], Action]:
+class Command(NamedTuple):
     """A whole process, with the start of the interpreter."""
 
-    def prepare(file: Path, _folder: Path) -> Action:
-        command = [sys.executable, "-m", "graphwire", *words, str(file)]
-        return lambda: subprocess.run(command, check=True, capture_output=True)
+    words: tuple[str, ...]
 
-    return prepare
+    def __call__(self) -> None:
+        subprocess.run([sys.executable, "-m", "graphwire", *self.words], check=True, capture_output=True)
+
+    def counted(self, folder: Path) -> int:
+        """The calls of functions in the process: those of this one, which waits for it, differ from run to run."""
+        profile = folder / "profile"
+        command = [sys.executable, "-m", "cProfile", "-o", profile, "-m", "graphwire", *self.words]
+        subprocess.run(command, check=True, capture_output=True)
+        return int(pstats.Stats(str(profile)).total_calls)
+
+
+def _command(*words: str) -> Callable[[Path, Path], Action]:
+    return lambda file, _folder: Command((*words, str(file)))
 
 
 TORCH_FREE: dict[str, Callable[[Path, Path], Action]] = {

@@ -5,7 +5,7 @@
 `{"prepare": NAME, "seconds": S}` runs the action until it is warm, and answers how often it runs in S seconds.
 `{"run": NAME, "times": N}`
 answers the seconds of N runs by the clock, and those of the processor, for this process and those that it started.
-`{"count": NAME}` answers the calls of functions of one run in this thread.
+`{"count": NAME}` answers the calls of functions of one run, in this thread or in the process that it starts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent))
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from measurements import MEASUREMENTS, Action
+from measurements import MEASUREMENTS, Action, Command
 from timing import processor_seconds
 
 
@@ -44,7 +44,7 @@ def main() -> None:
             processor, _ = _seconds(actions[name], 1)
             answer = {"times": max(1, round(asked["seconds"] / processor))}
         elif name := asked.get("count"):
-            answer = {"calls": _calls(actions[name])}
+            answer = {"calls": _calls(actions[name], folder)}
         else:
             processor, clock = _seconds(actions[asked["run"]], asked["times"])
             answer = {"cpu": processor, "wall": clock}
@@ -60,7 +60,9 @@ def _seconds(action: Action, times: int) -> tuple[float, float]:
     return processor_seconds() - processor, time.perf_counter() - clock
 
 
-def _calls(action: Action) -> int:
+def _calls(action: Action, folder: Path) -> int:
+    if isinstance(action, Command):
+        return action.counted(folder)
     gc.collect()
     with cProfile.Profile() as profile:
         action()
