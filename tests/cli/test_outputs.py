@@ -132,6 +132,22 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.parametrize("name", [*PROGRAMS, "view", "weights", "neutral", "schema"])
+def test_every_command_makes_the_folder_of_its_output_only_if_it_writes_it(name: str, folder: Path) -> None:
+    source = READING_NOTHING.get(name, "f.pt2")
+    suffix = ".safetensors" if name == "weights" else ".out"
+    written = Path(f"new/er/file{suffix}")
+    assert main([name, *source.split(), *WORDS.get(name, "").split(), "-o", str(written)]) == 0
+    assert written.stat().st_size
+    shutil.rmtree("new")
+    if source:
+        Path("junk.pt2").write_bytes(b"junk")
+        assert main([name, "junk.pt2", *WORDS.get(name, "").split(), "-o", str(written)]) != 0
+    else:
+        assert main([name, "-o", f"f.pt2/{written}"]) != 0
+    assert not Path("new").exists()
+
+
 def refuses(folder: Path, command: str, *words: str) -> None:
     before = contents(folder)
     done = main([command, *words, *WORDS.get(command, "").split()])

@@ -72,6 +72,16 @@ def test_a_program_is_written_and_read(store: Store, program: torch.export.Expor
     assert graphwire.verify(url, storage_options={protocol: store.options, "memory": {}}) == []
 
 
+def test_a_store_without_credentials_asks_for_them_at_once(
+    s3: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(name, value)
+    options = {"endpoint_url": s3.options["endpoint_url"]}
+    with pytest.raises(PermissionError, match="credentials go into storage_options="):
+        graphwire.inspect(f"{s3.url}/private.pt2", storage_options=options)
+
+
 def test_a_program_is_replaced_by_its_conversion(store: Store, program: torch.export.ExportedProgram) -> None:
     url = f"{store.url}/replaced.pt2"
     graphwire.save(program, url, storage_options=store.options)

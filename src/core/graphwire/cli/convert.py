@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import nullcontext
 from typing import Any
 
 from graphwire.cli.files import (
@@ -104,20 +105,19 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
         raise ArchiveError("this is to be the program and its weights", remedy="Name two files").of(
             place.name
         )
-    if not arguments.dry_run:
-        place.make_folder()
-    graphwire.convert(
-        each.source,
-        place.file,
-        format=arguments.format,
-        target=arguments.reader,
-        ranges=arguments.ranges,
-        compress=not arguments.stored,
-        weights=weights,
-        dry_run=arguments.dry_run,
-        report=reports.append,
-        **open_options(arguments),
-    )
+    with nullcontext() if arguments.dry_run else place.folder_made():
+        graphwire.convert(
+            each.source,
+            place.file,
+            format=arguments.format,
+            target=arguments.reader,
+            ranges=arguments.ranges,
+            compress=not arguments.stored,
+            weights=weights,
+            dry_run=arguments.dry_run,
+            report=reports.append,
+            **open_options(arguments),
+        )
     if arguments.json and place.name != STDIN:  # else standard output has the file
         nbytes = place.nbytes if place.is_path and not arguments.dry_run else None
         tree = {"file": each.name, "output": place.name, "size": nbytes}

@@ -10,8 +10,9 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -293,16 +294,32 @@ class Destination(NamedTuple):
         if self.name == STDIN:
             write_all(self.file, data)
             return
-        with atomic_write(located(self.file, storage_options)) as stream:
+        with self.folder_made(), atomic_write(located(self.file, storage_options)) as stream:
             write_all(stream, data)
 
-    def make_folder(self) -> None:
-        """Create the folder of the file, if it is missing."""
-        if self.is_path:
-            try:
-                self.file.parent.mkdir(parents=True, exist_ok=True)
-            except FileExistsError as error:
-                raise NotADirectoryError(errno.ENOTDIR, "this is not a folder", error.filename) from None
+    @contextmanager
+    def folder_made(self) -> Iterator[None]:
+        """Create the folders above the file that are missing; they go again if it is not written."""
+        made: list[Path] = []
+        try:
+            if self.is_path:
+                folder = self.file.parent
+                missing = list(takewhile(lambda each: not each.is_dir(), (folder, *folder.parents)))
+                for each in reversed(missing):
+                    try:
+                        each.mkdir()
+                        made.append(each)
+                    except FileExistsError:
+                        if not each.is_dir():  # another process may have made it just now
+                            raise NotADirectoryError(
+                                errno.ENOTDIR, "this is not a folder", str(each)
+                            ) from None
+            yield
+        except BaseException:
+            for each in reversed(made):
+                with suppress(OSError):  # another has written into it
+                    each.rmdir()
+            raise
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:

@@ -68,8 +68,8 @@ def _strip_file(each: Input, place: Destination | None, arguments: argparse.Name
     if not found and arguments.in_place:
         place = None
     if place is not None:
-        place.make_folder()
-        convert(source, place.file, strip=arguments.only or True, **options)
+        with place.folder_made():
+            convert(source, place.file, strip=arguments.only or True, **options)
     if arguments.json and (place is None or place.name != STDIN):  # else standard output has the file
         written = {"output": place and place.name, "size": place.nbytes if place and place.is_path else None}
         contains = [disclosure._asdict() for disclosure in found]

@@ -67,10 +67,10 @@ def _upgrade_file(
     if place is None:
         plans = graphwire.plan_upgrade(each.source, opset_version=wanted, **options)
     else:
-        place.make_folder()
-        plans = graphwire.upgrade(
-            each.source, place.file, format=arguments.format, opset_version=wanted, **options
-        )
+        with place.folder_made():
+            plans = graphwire.upgrade(
+                each.source, place.file, format=arguments.format, opset_version=wanted, **options
+            )
     impossible = any(plan.problems for plan in plans.values())
     if place is not None and place.name == STDIN:
         return OK  # Standard output has the file.

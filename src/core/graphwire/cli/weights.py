@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 
 from graphwire.cli.files import (
     STDIN,
@@ -57,7 +58,10 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
                 "weights cannot go to standard output", remedy="Name a file such as model.safetensors"
             )
         new = None if arguments.dry_run else place.file
-    with output.progress("Writing" if new is not None else "Reading"):
+    with (
+        place.folder_made() if place is not None and new is not None else nullcontext(),
+        output.progress("Writing" if new is not None else "Reading"),
+    ):
         found = graphwire.weights(arguments.file, method=arguments.method, export=new, **options)
     listed = selected(found, arguments)
     if arguments.json:

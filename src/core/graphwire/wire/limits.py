@@ -220,8 +220,14 @@ def _told(error: Exception) -> Exception:
     return error
 
 
+def _lacks_credentials(error: BaseException) -> bool:
+    """Whether a client has no credentials, or none that it can use: each has classes of its own for that, of the same names."""
+    names = {each.__name__ for each in type(error).__mro__}
+    return any("Credential" in name or "Authentication" in name for name in names)
+
+
 def _may_pass(error: Exception) -> bool:
-    if isinstance(error, GraphwireError):
+    if isinstance(error, GraphwireError) or _lacks_credentials(error):
         return False
     status = _status_of(error)
     return not isinstance(error, _FINAL) if status is None else status in _PASSING_STATUS
@@ -249,7 +255,7 @@ def _final_error(error: Exception, url: str, what: str) -> Exception:
         return error
     if isinstance(error, FileNotFoundError) or status in (404, 410):
         return FileNotFoundError(errno.ENOENT, "there is no such file", url)
-    if isinstance(error, PermissionError) or status in (401, 403):
+    if isinstance(error, PermissionError) or status in (401, 403) or _lacks_credentials(error):
         text = "access is denied; credentials go into storage_options="
         return PermissionError(errno.EACCES, text, url)
     for kind, number, text in (
