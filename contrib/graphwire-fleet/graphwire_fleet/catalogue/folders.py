@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, MissingRecordError
 from graphwire.wire.remote import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder as LinklessFolder
@@ -81,7 +81,9 @@ class LocalFolder:
         return [each.rstrip("/") for each in self._folder.names(below) if not each.startswith(".")]
 
     def path(self, name: str) -> str:
-        """Return the path of a file."""
+        """Return the path of a file. Where something else is in its place, nobody opens it."""
+        with suppress(MissingRecordError):  # Whoever opens it finds that.
+            self._folder.open(name).close()
         return str(self._root / name)
 
     def read(self, name: str) -> bytes | None:
