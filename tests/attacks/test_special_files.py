@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from graphwire.cli import main
 from graphwire.errors import ArchiveError
+from graphwire.viewer import read_overlays
 from graphwire.wire.archive.manifest import RecordCache
+from graphwire.wire.archive.source import read_named
 from graphwire.wire.weights.folder import Folder
 from graphwire_plugins.blobs import BlobStore
 
@@ -110,3 +113,20 @@ def test_a_new_file_of_a_store(kind: str, replaces: bool, tmp_path: Path, outsid
             Folder(folder).remove(location)
     assert _tree(outside) == before
     assert [each.name for each in folder.rglob("*.part")] == []
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a socket", "a folder", "a device", "a link to itself"])
+def test_a_list_of_hashes_and_an_overlay(kind: str, tmp_path: Path, outside: Path) -> None:
+    _put(kind, path := tmp_path / "a.csv", outside)
+    assert main(["hash", "--check", str(path)]) == 2
+    with pytest.raises((ArchiveError, OSError)):
+        read_overlays(path)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="the system does not show what is open")
+def test_a_pipe_that_is_open_is_read() -> None:
+    here, there = os.pipe()
+    os.write(there, b"node,ms\nrelu,1\n")
+    os.close(there)
+    with os.fdopen(here):
+        assert read_named(f"/dev/fd/{here}") == b"node,ms\nrelu,1\n"

@@ -133,7 +133,7 @@ def test_a_section_that_fails_is_told_in_its_place() -> None:
     registry = graphwire.Registry.discover().extended(Failing())
     data = graphwire.dumps(_noted(1), registry=registry)
     (told,) = graphwire.inspect(io.BytesIO(data), registry=registry).methods[0].summary.metadata
-    assert "the section of metadata 'team'" in told.rows[0][1]
+    assert "`section` of the metadata key 'team'" in told.rows[0][1]
     assert "ZeroDivisionError" in told.rows[0][1]
 
 

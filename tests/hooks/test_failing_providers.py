@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import types
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from graphwire.errors import (
     PluginError,
     UnknownOperatorError,
 )
-from graphwire.hooks import PluginInfo, Registry, StoreIndex
+from graphwire.hooks import MetadataKey, OpsetStep, PluginInfo, Registry, StoreIndex
 from graphwire.registry import discover_plugins, load_plugin
 from graphwire.registry.provisions import HOOKS, Hook
 from graphwire_plugins.json_format import JsonFormat
@@ -123,18 +124,18 @@ FORMATS, HANDLERS, CODECS = (
     "graphwire_constant_codecs",
 )
 CASES: list[tuple[str, dict[str, Any], Callable[[Any, Registry], Any], type[GraphwireError], str]] = [
-    (FORMATS, FORMAT | {"encode": fails}, in_format, FormatError, "failing .*of the plugin"),
+    (FORMATS, FORMAT | {"encode": fails}, in_format, FormatError, "'failing' of plugin `Plugin` fails: RuntimeError: of the"),
     (FORMATS, FORMAT | {"encode": lambda tree: "text"}, in_format, FormatError, "failing returns a str"),
-    (FORMATS, FORMAT, in_format, FormatError, "not a failing document .of the plugin"),
+    (FORMATS, FORMAT, in_format, FormatError, "`decode` of the wire format 'failing' of plugin .*of the plugin"),
     (FORMATS, FORMAT | {"decode": lambda data: {1}}, in_format, FormatError, "a set is not a type"),
     (FORMATS, FORMAT | {"suffix": "x.y"}, saves, PluginError, "`suffix` is 'x.y', not a dot"),
     (HANDLERS, HANDLER | {"resolve": fails}, loads, UnknownOperatorError, "`resolve` .*'failing' of plugin `Plugin` fails"),
     (HANDLERS, HANDLER | {"resolve": lambda name: "text"}, loads, PluginError, "returns 'text' for .*, which has no schema"),
     (HANDLERS, HANDLER | {"convention": "own"}, loads, PluginError, "'own', not schema, symbolic or generic"),
-    (CODECS, CODEC | {"encode": fails}, saves, EncodeError, "sparse: the constant codec failing fails"),
-    (CODECS, CODEC | {"encode": lambda value: 3}, saves, EncodeError, "the constant codec failing fails"),
-    (CODECS, CODEC, saves, EncodeError, "the constant codec failing fails: RuntimeError: of the plugin"),
-    (CODECS, CODEC, loads_with, DecodeError, "the constant codec failing fails: RuntimeError: of the plugin"),
+    (CODECS, CODEC | {"encode": fails}, saves, EncodeError, "sparse: `encode` of .* of plugin `Plugin` fails"),
+    (CODECS, CODEC | {"encode": lambda value: 3}, saves, EncodeError, "`encode` of .* returns 3, not a tree and a list"),
+    (CODECS, CODEC, saves, EncodeError, "`decode` of the constant codec 'failing' .* fails: RuntimeError: of the plugin"),
+    (CODECS, CODEC, loads_with, DecodeError, "`decode` of the constant codec 'failing' .* fails: RuntimeError: of the plugin"),
 ]  # fmt: skip
 
 
@@ -205,6 +206,8 @@ WORKING: dict[str, dict[str, Any]] = {
         "open": lambda folder, location: StoreIndex({}, {}),
         "keeps": lambda dtype: True,
         "write": lambda folder, location, tensors: (location, {name: name for name in tensors}),
+        "damaged": lambda folder: iter(()),
+        "unused": lambda folder, used, older_than: iter(()),
     },
     "command": {"name": "failing", "help": "fails", "add": lambda parser: parser.set_defaults(run=print)},
 }
@@ -292,6 +295,88 @@ def test_what_a_provider_raises_names_its_plugin_and_disturbs_nobody_else(
             assert "GRAPHWIRE_DISABLE_PLUGINS" in told, (name, told)
         if told and name == "save":
             known["save"]()  # what follows needs a file
+
+
+class Ends(BaseException):
+    """What nobody expects."""
+
+
+def provider_of(registry: Registry, hook: Hook) -> Any:
+    """The provider of the plugin that fails, as the registry gives it to all callers."""
+    found = {
+        "wire_format": lambda: registry.wire_formats["failing"],
+        "op_handler": lambda: registry.op_handler(NAME),
+        "treespec_serializer": lambda: registry.container_types.serializers["tests.FailingBox"],
+        "constant_codec": lambda: registry.constant_codecs["failing"],
+        "weight_store": lambda: registry.weight_stores["failing"],
+        "command": lambda: registry.commands["failing"],
+    }
+    return found[hook.kind]()
+
+
+@pytest.mark.parametrize(("hook", "method"), METHODS, ids=[f"{hook.kind} {name}" for hook, name in METHODS])
+def test_whatever_a_method_raises_or_ends_with_names_the_plugin_for_every_caller(
+    hook: Hook, method: str
+) -> None:
+    for raised in (KeyError("x"), SystemExit(0), GeneratorExit(), Ends(), ImportError("no x", name="x")):
+
+        def raises(*_: Any, raised: BaseException = raised) -> Any:
+            raise raised
+
+        provider = provider_of(installed(hook, WORKING[hook.kind] | {method: raises}), hook)
+        with pytest.raises(GraphwireError) as caught:
+            getattr(provider, method)(None)
+        assert f"`{method}` of the " in caught.value.problem
+        assert "gw-failing==1.5" in caught.value.problem
+        assert "GRAPHWIRE_DISABLE_PLUGINS" in caught.value.remedy
+        if isinstance(raised, ImportError):
+            assert "needs the library x" in caught.value.problem
+    for passing in (KeyboardInterrupt(), UserWarning("as an error"), EncodeError("its own")):
+
+        def passes(*_: Any, passing: BaseException = passing) -> Any:
+            raise passing
+
+        provider = provider_of(installed(hook, WORKING[hook.kind] | {method: passes}), hook)
+        with pytest.raises(type(passing)):
+            getattr(provider, method)(None)
+
+
+def test_functions_of_steps_and_sections_of_metadata_are_called_the_same_way() -> None:
+    steps = OpsetStep("failing", 1, 2, {"torch.ops.failing.f": lambda edit: fails()})
+    plugin = type(
+        "Plugin",
+        (),
+        {
+            "graphwire_opset_upgraders": graphwire.hookimpl(lambda self: [steps]),
+            "graphwire_metadata_keys": graphwire.hookimpl(
+                lambda self: [MetadataKey("failing", section=fails)]
+            ),
+        },
+    )
+    for name in ("graphwire_opset_upgraders", "graphwire_metadata_keys"):
+        getattr(plugin, name).__name__ = name
+    loaded = Registry([load_plugin(PluginInfo("failing", "gw-failing", "1.5"), plugin)])
+    (step,) = loaded.opset_steps
+    section = loaded.metadata_keys["failing"].section
+    assert section is not None
+    for act in (*step.operators.values(), section):
+        with pytest.raises(GraphwireError, match=r"gw-failing==1.5 fails: RuntimeError"):
+            act({})
+
+
+def test_only_the_registry_has_providers_that_are_not_isolated() -> None:
+    """Whoever calls a method gets the provider from a registry; this looks for those who unwrap one, or load one themselves."""
+    source = Path(graphwire.__file__).parent
+    found = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Attribute) and node.attr in ("__wrapped__", "_loaded", "accepted"))
+        or (isinstance(node, ast.Name) and node.id in ("unwrap", "provisions_of"))
+    }
+    ours = {each for each in found if not each.startswith("registry/")}
+    assert ours == set(), "these reach a plugin's provider past the registry"
+    assert {"registry/calls.py", "registry/discovery.py", "registry/registry.py"} <= found
 
 
 def failure_of(act: Callable[[], object]) -> str:

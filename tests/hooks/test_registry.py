@@ -578,7 +578,7 @@ def test_the_longest_prefix_owns_an_operator() -> None:
         ".": None,
     }
     for name, handler in owners.items():
-        assert registry.op_handler(name) is handler, name
+        assert registry.op_handler(name) == handler, name
         assert registry.owner_of("op_handler", name) == (registry.plugins[0] if handler else None)
 
 
@@ -596,12 +596,12 @@ def test_containers_are_asked_for_once_and_by_any_thread() -> None:
 
     def look(_: int) -> Any:
         barrier.wait()
-        return registry.container_types.of(Format).serializer
+        return registry.container_types.of(Format).serializer.__wrapped__
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(look, range(8))) == {serializer}
     assert (serializer.calls, family.calls) == (1, 1)
-    assert registry.container_types.of(Codec).serializer is family
+    assert registry.container_types.of(Codec).serializer == family
     assert registry.container_types.of(Plugin) is None
     assert registry.container_types.all.by_name["family.two"].container is Codec
     assert registry.owner_of("treespec_serializer", "family.two") == registry.plugins[0]

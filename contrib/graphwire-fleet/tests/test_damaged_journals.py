@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from fleet_files import asked, corpus
 from graphwire_fleet.rewriting.journal import Entry, Journal
-from graphwire_fleet.rewriting.places import LocalPlace
+from graphwire_fleet.rewriting.places import LocalFile, LocalPlace
 
 from graphwire.cli import main
 from graphwire.errors import ArchiveError
@@ -276,10 +276,11 @@ def test_undo_puts_files_of_any_name_back(name: str, folder: Path, tmp_path: Pat
 
 ACTS: dict[str, Callable[[LocalPlace, Path], object]] = {
     "facts": lambda place, other: place.facts(),
-    "keep": lambda place, other: place.keep(other.with_name("kept")),
-    "put": lambda place, other: place.put(other),
-    "clear": lambda place, other: place.clear(place.workplace("identity", other)),
-    "restore": lambda place, other: place.restore(other, place.workplace("identity", other)),
+    "keep": lambda place, other: place.keep(LocalFile(other.with_name("kept"))),
+    "put": lambda place, other: place.put(LocalFile(other)),
+    "make": lambda place, other: place.workplace("new", other).make(),
+    "clear": lambda place, other: place.workplace("identity", other).clear(),
+    "restore": lambda place, other: place.restore(LocalFile(other), place.workplace("identity", other).part),
     "remove": lambda place, other: place.remove(),
 }
 

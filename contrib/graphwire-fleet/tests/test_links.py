@@ -1,14 +1,19 @@
-"""Links, pipes and devices that somebody puts into the folder of a catalogue: none is followed, emptied or waited for."""
+"""Links and pipes that somebody puts into the folder of a catalogue or journal: none is followed, emptied or waited for."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from graphwire_fleet.catalogue.folders import LocalFolder
-from graphwire_fleet.whole_files import whole_file
+from graphwire_fleet.rewriting.journal import Entry, Journal
+from graphwire_fleet.rewriting.places import Facts, LocalPlace
+from graphwire_fleet.rewriting.undoing import undo
 
 from graphwire.errors import ArchiveError
 
@@ -75,10 +80,57 @@ def test_a_lock_that_is_a_pipe_is_not_waited_for(root: Path) -> None:
         pass
 
 
-def test_a_link_at_the_temporary_name_is_not_followed(tmp_path: Path, outside: Path) -> None:
-    (tmp_path / f".o.csv.{os.getpid()}.part").symlink_to(outside / "0.json")
-    with whole_file(tmp_path / "o.csv") as stream:
-        stream.write(b"new")
-    assert not (tmp_path / "o.csv").is_symlink()
-    assert (tmp_path / "o.csv").read_bytes() == b"new"
-    assert (outside / "0.json").read_bytes() == b"a secret"
+JOURNALED = (
+    "journal.json",
+    "entries",
+    "entries/{0:.2}",
+    "entries/{0:.2}/{0}.json",
+    "kept",
+    "kept/{0:.2}",
+    "kept/{0:.2}/{0}",
+)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+@pytest.mark.parametrize("name", JOURNALED)
+def test_a_journal_follows_no_link_and_waits_for_no_pipe(
+    name: str, kind: str, tmp_path: Path, outside: Path
+) -> None:
+    file = tmp_path / "models/x.pt2"
+    file.parent.mkdir()
+    file.write_bytes(b"as it was")
+    journal, about = Journal(tmp_path / "journal"), {"root": None}
+    journal.open(about)
+    entry = journal.begin(str(file), "x", LocalPlace(file))
+    journal.write(replace(entry, after=Facts("0" * 64, 3)))
+    path = journal.folder / name.format(entry.identity)
+    path.rename(away := outside / "away")
+    path.symlink_to(away) if kind == "link" else os.mkfifo(path)
+    before = contents(outside)
+    for use in USES.values():
+        with suppress(ArchiveError):
+            use(journal, entry, LocalPlace(file))
+    assert contents(outside) == before
+    assert file.read_bytes() == b"as it was"
+    assert not any(isinstance(each, Entry) and each.before is None for each in listed(journal))
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def listed(journal: Journal) -> list[Any]:
+    with suppress(ArchiveError):
+        return [*journal.entries()]
+    return []
+
+
+USES: dict[str, Callable[[Journal, Entry, LocalPlace], object]] = {
+    "read": lambda journal, entry, place: [*journal.entries()],
+    "look": lambda journal, entry, place: journal.entry(entry.destination),
+    "undo": lambda journal, entry, place: [*undo(journal.folder)],
+    "settle": lambda journal, entry, place: journal.settle(entry.destination, place),
+    "go on": lambda journal, entry, place: journal.open({"root": None}),
+    "report": lambda journal, entry, place: journal.report("new", b"{}"),
+    "begin": lambda journal, entry, place: journal.begin(entry.destination, "x", place),
+}

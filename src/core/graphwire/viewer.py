@@ -22,6 +22,7 @@ from graphwire.registry import WireFormat
 from graphwire.schema import Program, WeightReferences
 from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.reader import raw_deflate
+from graphwire.wire.archive.source import read_named
 from graphwire.wire.document import write_program
 from graphwire.wire.package_writer import write_package
 from graphwire.wire.payloads import Document, Payloads
@@ -177,10 +178,11 @@ def read_overlays(path: Path) -> dict[str, dict[str, Any]]:
 
     Raises:
         EncodeError: the file has something else.
+        ArchiveError: it is a pipe or a device.
         OSError: it cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_named(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise EncodeError(f"{str(path)!r:.200} is not UTF-8: {error.reason}") from error
     read = _READERS.get(path.suffix.lower())

@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, Final
 import pyarrow.parquet as pq
 
 from graphwire.cli.terminal import Output, Section
+from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire_fleet.asking.answers import Answer, QueryError
-from graphwire_fleet.whole_files import whole_file
+from graphwire_fleet.whole_files import not_writable
 
 __all__ = ["print_answer", "write_answer"]
 
@@ -58,11 +59,17 @@ def write_answer(answer: Answer, path: str) -> None:
         (each / ".lock").exists() and (each / "catalogue.json").exists() for each in (folder, folder.parent)
     ):
         raise QueryError("this folder has a catalogue", remedy="Name a file elsewhere").of(path)
-    with whole_file(place) as stream:
-        if form == "parquet":
-            _write_parquet(answer, stream)
-        else:
-            stream.writelines(f"{line}\n".encode() for line in _FORMS[form](answer))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(place) as file:
+            stream = io.BufferedWriter(file)
+            if form == "parquet":
+                _write_parquet(answer, stream)
+            else:
+                stream.writelines(f"{line}\n".encode() for line in _FORMS[form](answer))
+            stream.detach()  # The file is closed when its bytes are on the disk.
+    except OSError as error:
+        raise not_writable(path, error) from error
 
 
 def _print_table(answer: Answer, output: Output) -> None:

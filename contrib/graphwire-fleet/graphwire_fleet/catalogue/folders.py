@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -12,7 +12,7 @@ from graphwire.errors import ArchiveError, MissingRecordError
 from graphwire.wire.remote import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder as LinklessFolder
-from graphwire_fleet.whole_files import not_writable, remove_unfinished
+from graphwire_fleet.whole_files import OWN_FILES, remove_unfinished, whole_file
 
 __all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_at"]
 
@@ -45,13 +45,8 @@ class Folder(Protocol):
         """Remove a file, if there is one."""
         ...
 
-    def remove_unfinished(self, below: str, name: str) -> None:
-        """Remove what `writing` left of files when their process was killed.
-
-        Args:
-            below: the folder of the files, below this one.
-            name: a regular expression of their names.
-        """
+    def remove_unfinished(self, below: str) -> None:
+        """Remove what `writing` left of files in a folder below this one when their process was killed."""
         ...
 
     def locked(self) -> AbstractContextManager[None]:
@@ -79,42 +74,33 @@ class LocalFolder:
     def __init__(self, root: Path) -> None:
         self.name = str(root)
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays as it is named
-        self._folder = LinklessFolder(self._root)
+        self._folder = LinklessFolder(self._root, remedy=OWN_FILES)
 
     def names(self, below: str) -> list[str]:
         """Return the names of the files in a folder."""
         return [each.rstrip("/") for each in self._folder.names(below) if not each.startswith(".")]
 
     def path(self, name: str) -> str:
-        """Return the path of a file."""
+        """Return the path of a file. Where something else is in its place, nobody opens it."""
+        with suppress(MissingRecordError):  # Whoever opens it finds that.
+            self._folder.open(name).close()
         return str(self._root / name)
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if there is none."""
-        try:
-            with closing(self._folder.open(name)) as source:
-                return source.read_at(0, source.size)
-        except MissingRecordError:
-            return None
+        return self._folder.read(name)
 
-    @contextmanager
-    def writing(self, name: str) -> Iterator[BinaryIO]:
+    def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
         """Write to a temporary file beside it, and rename that. No link in the folder is followed."""
-        try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            with self._folder.create(name, replaces=True) as stream:
-                assert stream is not None
-                yield stream
-        except OSError as error:
-            raise not_writable(self._root / name, error) from error
+        return whole_file(self._folder, name)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
-        (self._root / name).unlink(missing_ok=True)
+        self._folder.remove(name)
 
-    def remove_unfinished(self, below: str, name: str) -> None:
+    def remove_unfinished(self, below: str) -> None:
         """Remove the temporary files."""
-        remove_unfinished(self._root / below, name)
+        remove_unfinished(self._folder.at(below))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -191,7 +177,7 @@ class RemoteFolder:
         with suppress(FileNotFoundError):
             self._place.ask("remove the file", "rm_file", f"{self._root}/{name}")
 
-    def remove_unfinished(self, below: str, name: str) -> None:
+    def remove_unfinished(self, below: str) -> None:
         """Do nothing: what is not whole is not there."""
 
     @contextmanager

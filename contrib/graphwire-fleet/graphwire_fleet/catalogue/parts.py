@@ -222,7 +222,7 @@ def sweep(folder: Folder, commits: Collection[Commit]) -> None:
     """Remove what does not count: the files of writers that were killed, and commits that were replaced."""
     kept = {each.part for each in commits}
     for below, suffix in ((_COMMITS, ".json"), *((table, ".parquet") for table in TABLES)):
-        folder.remove_unfinished(below, _NAME.pattern + re.escape(suffix))
+        folder.remove_unfinished(below)
         for name in folder.names(below):
             part = name.removesuffix(suffix)
             if name != part and part not in kept and _NAME.fullmatch(part):

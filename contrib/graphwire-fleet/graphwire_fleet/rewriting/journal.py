@@ -19,10 +19,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.wire.remote import url_of
-from graphwire_fleet.rewriting.places import Facts, Place, digest_of
-from graphwire_fleet.whole_files import whole_file
+from graphwire.wire.weights.folder import Folder
+from graphwire_fleet.rewriting.places import Facts, LocalFile, Place
+from graphwire_fleet.whole_files import OWN_FILES, whole_file
 
 __all__ = ["Entry", "Journal", "State"]
 
@@ -69,6 +70,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._files = Folder(folder, remedy=OWN_FILES)
 
     def check_new(self, about: Mapping[str, Any]) -> None:
         """Check that the folder is new, or has the journal of the same action, which goes on. Nothing is written.
@@ -76,21 +78,21 @@ class Journal:
         Raises:
             ArchiveError: it has the journal of another action, or something else.
         """
-        if (self.folder / _ABOUT).exists():
+        if self._files.read(_ABOUT) is not None:
             if self.about() != _plain(about):
                 raise ArchiveError(
                     "this is the journal of another action, or of other options",
                     remedy="Name a new folder, or repeat the action as it was to continue it",
                 ).of(str(self.folder))
-        elif self.folder.exists() and any(not each.name.startswith(".") for each in self.folder.iterdir()):
+        elif any(not each.startswith(".") for each in self._files.names()):
             raise ArchiveError("the folder is not empty, and no journal", remedy="Name a new folder").of(
                 str(self.folder)
             )
 
     def open(self, about: Mapping[str, Any]) -> None:
         """Begin the journal, or go on with it."""
-        if not (self.folder / _ABOUT).exists():
-            _write(self.folder / _ABOUT, _plain(about))
+        if self._files.read(_ABOUT) is None:
+            self._write(_ABOUT, _plain(about))
 
     def about(self) -> dict[str, Any]:
         """Return the action and its options.
@@ -98,12 +100,13 @@ class Journal:
         Raises:
             ArchiveError: the folder has no journal of this version.
         """
-        try:
-            found = json.loads((self.folder / _ABOUT).read_bytes())
-        except FileNotFoundError:
+        data = self._files.read(_ABOUT)
+        if data is None:
             raise ArchiveError(
                 "this is no journal of a rewriting", remedy="Name the folder that convert or upgrade printed"
-            ).of(str(self.folder)) from None
+            ).of(str(self.folder))
+        try:
+            found = json.loads(data)
         except ValueError as error:
             remedy = "Bring it back from a copy; the files as they were are below kept, and entries has their places"
             raise ArchiveError(f"{_ABOUT} is damaged: {error}", remedy=remedy).of(str(self.folder)) from error
@@ -114,10 +117,7 @@ class Journal:
 
     def entry(self, destination: str) -> Entry | None:
         """Return the entry of a destination; None if it has none."""
-        try:
-            return _entry(self._path("entries", identity_of(destination), ".json"))
-        except FileNotFoundError:
-            return None
+        return self._entry(_location("entries", identity_of(destination), ".json"))
 
     @property
     def root(self) -> str | None:
@@ -128,11 +128,16 @@ class Journal:
     def entries(self) -> Iterator[Entry | ArchiveError]:
         """Yield all entries; for one that is damaged, the error."""
         root = self.root
-        for path in self._files("entries", ".json"):
+        for location in self._locations():
+            if isinstance(location, ArchiveError):
+                yield location
+                continue
             try:
-                entry = _entry(path)
+                entry = self._entry(location)
+                if entry is None:
+                    continue
                 if root is not None and (fault := _fault_below(root, entry.destination)):
-                    raise _damaged(path, f"its destination is not below {root}: {fault}")
+                    raise self._damaged(location, f"its destination is not below {root}: {fault}")
                 yield entry
             except ArchiveError as error:
                 yield error
@@ -141,21 +146,20 @@ class Journal:
         """Keep what is at the destination, and write and return the entry."""
         entry = Entry(destination, file, None)
         kept = self.kept(entry)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.unlink(missing_ok=True)
+        kept.remove()
         if place.keep(kept):
-            entry = replace(entry, before=digest_of(kept))
+            entry = replace(entry, before=kept.facts())
         self.write(entry)
         return entry
 
     def write(self, entry: Entry) -> None:
         """Write an entry, in place of the one that its destination has."""
-        _write(self._path("entries", entry.identity, ".json"), asdict(entry))
+        self._write(_location("entries", entry.identity, ".json"), asdict(entry))
 
     def forget(self, entry: Entry) -> None:
         """Remove an entry whose destination was not replaced, and what was kept for it."""
-        self._path("entries", entry.identity, ".json").unlink(missing_ok=True)
-        self.kept(entry).unlink(missing_ok=True)
+        self._files.remove(_location("entries", entry.identity, ".json"))
+        self.kept(entry).remove()
 
     def settle(self, destination: str, place: Place) -> None:
         """Remove what is left of a rewriting that failed before it replaced the file, also if its process was killed."""
@@ -166,51 +170,78 @@ class Journal:
         if entry.after is None or entry.state(place) == "before":
             self.forget(entry)
 
-    def kept(self, entry: Entry) -> Path:
+    def kept(self, entry: Entry) -> LocalFile:
         """Return where the file is as it was."""
-        return self._path("kept", entry.identity, "")
+        return LocalFile(self.folder / _location("kept", entry.identity), self.folder)
 
-    def workplace(self, entry: Entry, place: Place) -> Path:
+    def workplace(self, entry: Entry, place: Place) -> LocalFile:
         """Return an empty folder for what becomes the file of an entry."""
         folder = self.clear(entry, place)
-        folder.mkdir(parents=True)
+        folder.make()
         return folder
 
-    def clear(self, entry: Entry, place: Place) -> Path:
-        """Remove that folder, if there is one, and return its path. Each journal has folders of its own."""
+    def clear(self, entry: Entry, place: Place) -> LocalFile:
+        """Remove that folder, if there is one, and return it. Each journal has folders of its own."""
         folder = place.workplace(f"{entry.identity}-{identity_of(str(self.folder))[:8]}", self.folder)
-        place.clear(folder)
+        folder.clear()
         return folder
 
     def report(self, name: str, lines: bytes) -> None:
         """Add what came of a batch, as JSON lines."""
-        _write_bytes(self.folder / "report" / f"{name}.jsonl", lines)
+        with whole_file(self._files, f"report/{name}.jsonl") as stream:
+            stream.write(lines)
 
-    def _path(self, kind: str, identity: str, suffix: str) -> Path:
-        return self.folder / kind / identity[:2] / f"{identity}{suffix}"
+    def _locations(self) -> Iterator[str | ArchiveError]:
+        """Yield the locations of entries; for a folder of them that is a link, the error."""
+        for folder in (f"entries/{each.rstrip('/')}" for each in self._files.names("entries")):
+            try:
+                names = self._files.names(folder)
+            except ArchiveError as error:
+                error.of(str(self.folder))
+                yield error
+            else:
+                yield from (f"{folder}/{each}" for each in names if each.endswith(".json"))
 
-    def _files(self, kind: str, suffix: str) -> Iterator[Path]:
-        for folder in sorted((self.folder / kind).glob("??")):
-            yield from sorted(each for each in folder.iterdir() if each.suffix == suffix)
+    def _entry(self, location: str) -> Entry | None:
+        """Return the entry at a location of the folder; None if there is none."""
+        data = self._files.read(location)
+        if data is None:
+            return None
+        try:
+            tree = json.loads(data)
+            facts = {name: _facts(tree[name]) for name in ("before", "after")}
+            entry = Entry(_text(tree["destination"]), _text(tree["file"]), **facts)
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._damaged(location, str(error)) from error
+        if entry.identity != _identity_in(location):
+            raise self._damaged(location, "it is that of another destination")
+        if url_of(entry.destination) is None and not Path(entry.destination).is_absolute():
+            raise self._damaged(location, "its destination is not an absolute path")
+        return entry
+
+    def _damaged(self, location: str, problem: str) -> GraphwireError:
+        kept = self.folder / _location("kept", _identity_in(location))
+        remedy = f"The file as it was is {kept}" if kept.exists() else ""
+        place = location.rpartition("/")[2]
+        problem = f"an entry of the journal is damaged: {problem}"
+        return ArchiveError(problem, place=place, remedy=remedy).of(str(self.folder))
+
+    def _write(self, location: str, tree: Mapping[str, Any]) -> None:
+        with whole_file(self._files, location) as stream:
+            stream.write(json.dumps(tree).encode())
+
+
+def _location(kind: str, identity: str, suffix: str = "") -> str:
+    return f"{kind}/{identity[:2]}/{identity}{suffix}"
+
+
+def _identity_in(location: str) -> str:
+    return location.rpartition("/")[2].removesuffix(".json")
 
 
 def _plain(about: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps({"version": _VERSION, **about}))
     return plain
-
-
-def _entry(path: Path) -> Entry:
-    try:
-        tree = json.loads(path.read_bytes())
-        facts = {name: _facts(tree[name]) for name in ("before", "after")}
-        entry = Entry(_text(tree["destination"]), _text(tree["file"]), **facts)
-    except (ValueError, TypeError, KeyError) as error:
-        raise _damaged(path, str(error)) from error
-    if entry.identity != path.stem:
-        raise _damaged(path, "it is that of another destination")
-    if url_of(entry.destination) is None and not Path(entry.destination).is_absolute():
-        raise _damaged(path, "its destination is not an absolute path")
-    return entry
 
 
 def _fault_below(root: str, destination: str) -> str:
@@ -231,21 +262,3 @@ def _text(found: Any) -> str:
     if not isinstance(found, str):
         raise TypeError(f"{found!r:.100} is not text")
     return found
-
-
-def _damaged(path: Path, problem: str) -> ArchiveError:
-    folder = path.parents[2]
-    kept = folder / "kept" / path.parent.name / path.stem
-    remedy = f"The file as it was is {kept}" if kept.exists() else ""
-    damage = ArchiveError(f"an entry of the journal is damaged: {problem}", place=path.name, remedy=remedy)
-    damage.of(str(folder))
-    return damage
-
-
-def _write(path: Path, tree: Mapping[str, Any]) -> None:
-    _write_bytes(path, json.dumps(tree).encode())
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    with whole_file(path) as stream:
-        stream.write(data)

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from graphwire.errors import ArchiveError
+from graphwire.wire.limits import DEFAULT_ATTEMPTS
 from graphwire.wire.remote import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder
 
-__all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "beside", "digest_of", "place_at"]
+__all__ = ["Facts", "LocalFile", "LocalPlace", "Place", "RemotePlace", "place_at"]
 
 _PIECE = 1 << 20
 _LOCK_SECONDS, _LOCK_WAIT = 10.0, 0.05
@@ -53,12 +54,12 @@ class Place(Protocol):
         """
         ...
 
-    def keep(self, kept: Path) -> bool:
+    def keep(self, kept: LocalFile) -> bool:
         """Keep what is there now in a file of the journal, and return whether there is a file."""
         ...
 
-    def workplace(self, identity: str, journal: Path) -> Path:
-        """Return a folder for what becomes the file: on the same disk, if the place is on this machine.
+    def workplace(self, identity: str, journal: Path) -> LocalFile:
+        """Return the folder for what becomes the file: on the same disk, if the place is on this machine.
 
         Args:
             identity: a name that no other place of the journal has.
@@ -66,20 +67,16 @@ class Place(Protocol):
         """
         ...
 
-    def put(self, part: Path) -> None:
+    def put(self, part: LocalFile) -> None:
         """Replace what is there by a file, in one step."""
         ...
 
-    def clear(self, workplace: Path) -> None:
-        """Remove that folder and what is beside it, if they are there."""
-        ...
-
-    def restore(self, kept: Path, workplace: Path) -> None:
+    def restore(self, kept: LocalFile, part: LocalFile) -> None:
         """Put the bytes of a file back, in one step. The file stays where it is, too.
 
         Args:
             kept: the file.
-            workplace: the folder of this place, which need not be there.
+            part: a name on the same disk that nothing has, for its copy.
         """
         ...
 
@@ -100,17 +97,6 @@ def place_at(name: str, storage_options: Mapping[str, Any] | None = None, root: 
     return LocalPlace(Path(found), None if root is None else Path(root or "/"))
 
 
-def beside(workplace: Path) -> Path:
-    """Return a name beside a folder from `Place.workplace`, for a file that cannot be written inside it."""
-    return workplace.with_name(f"{workplace.name}.part")
-
-
-def digest_of(path: Path) -> Facts:
-    """Return the digest and the size of a file on this machine."""
-    with path.open("rb") as stream:
-        return _facts(stream)
-
-
 def _facts(stream: Any) -> Facts:
     digest, count = hashlib.sha256(), 0
     while piece := stream.read(_PIECE):
@@ -119,8 +105,8 @@ def _facts(stream: Any) -> Facts:
     return Facts(digest.hexdigest(), count)
 
 
-class LocalPlace:
-    """A file on this machine. The new file is written beside it, and renamed.
+class LocalFile:
+    """A file on this machine.
 
     Whatever is done to the file is done relative to the descriptor of its folder, so that nobody can put a link on the way to it
     after it was looked at.
@@ -132,45 +118,102 @@ class LocalPlace:
 
     def __init__(self, path: Path, root: Path | None = None) -> None:
         self.name = str(path)
-        self._path = path
-        self._folder = Folder(path.parent if root is None else root)
-        self._names = [path.name] if root is None else list(path.relative_to(root).parts)
+        self.path = path
+        self._root = path.parent if root is None else root
+        self._folder = Folder(self._root, remedy="Remove the link, or write to another folder")
+        self._names = path.relative_to(self._root).parts
 
-    def _act(self, call: Callable[..., Any]) -> Any:
-        try:
-            return self._folder.act(self._names, call)
-        except ArchiveError as error:
-            raise ArchiveError(error.problem, remedy="Remove the link, or write to another folder") from error
+    def beside(self, name: str) -> LocalFile:
+        """Return a file in the same folder."""
+        return LocalFile(self.path.with_name(name), self._root)
 
-    def _open(self) -> BinaryIO:
-        return os.fdopen(self._act(partial(os.open, flags=_READ)), "rb")
+    def below(self, name: str) -> LocalFile:
+        """Return a file in the folder that has this name."""
+        return LocalFile(self.path / name, self._root)
+
+    @property
+    def part(self) -> LocalFile:
+        """A name beside a folder, for a file that cannot be written inside it."""
+        return self.beside(f"{self.path.name}.part")
+
+    def make(self) -> None:
+        """Make it a folder, unless it is one."""
+        self._folder.make(self._names)
+
+    def act(self, call: Callable[..., Any]) -> Any:
+        """Call a function of the system for the file (see `Folder.act`)."""
+        return self._folder.act(self._names, call)
+
+    def open(self) -> BinaryIO:
+        """Open the file to read it. A pipe is not waited for."""
+        return os.fdopen(self.act(partial(os.open, flags=_READ)), "rb")
+
+    def create(self) -> BinaryIO:
+        """Open a file that is new to write it; its folder is made."""
+        self._folder.make(self._names[:-1])
+        return os.fdopen(self.act(partial(os.open, flags=_NEW)), "wb")
+
+    def link(self, other: LocalFile) -> None:
+        """Give the file another name, too; the folder of that is made."""
+        other._folder.make(other._names[:-1])
+        self._with(other, partial(os.link, follow_symlinks=False))
+
+    def replace(self, other: LocalFile) -> None:
+        """Give the file the name of another one, which it replaces, for good."""
+        self._with(other, os.replace)
+        other.act(_sync_folder)
+
+    def _with(self, other: LocalFile, call: Callable[..., Any]) -> None:
+        def from_folder(name: str | Path, dir_fd: int | None = None) -> None:
+            def to_folder(to: str | Path, **folder: int) -> None:
+                call(name, to, src_dir_fd=dir_fd, dst_dir_fd=folder.get("dir_fd"))
+
+            other.act(to_folder)
+
+        self.act(from_folder)
+
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
+        with suppress(FileNotFoundError):
+            self.act(os.unlink)
+            self.act(_sync_folder)
+
+    def clear(self) -> None:
+        """Remove the folder of this name, and the file beside it."""
+        with suppress(FileNotFoundError):
+            self.act(partial(shutil.rmtree, ignore_errors=True))
+            self.part.remove()
 
     def facts(self) -> Facts | None:
         """Return the digest and the size."""
-        if self._found() is None:
+        if self.found() is None:
             return None
-        with self._open() as stream:
+        with self.open() as stream:
             return _facts(stream)
 
     def stamp(self) -> Any:
         """Return the identity, the time and the size of the file."""
-        found = self._found()
+        found = self.found()
         return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
-    def _found(self) -> os.stat_result | None:
+    def found(self) -> os.stat_result | None:
         """Return what the system tells of the file; None if there is none.
 
         Raises:
             ArchiveError: there is something else, such as a link, which a file would replace.
         """
         try:
-            found: os.stat_result = self._act(partial(os.stat, follow_symlinks=False))
+            found: os.stat_result = self.act(partial(os.stat, follow_symlinks=False))
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(found.st_mode):
             remedy = "Remove it, or write to another folder"
             raise ArchiveError(f"there is no regular file, but a {_kind(found)}: {self.name}", remedy=remedy)
         return found
+
+
+class LocalPlace(LocalFile):
+    """A file on this machine that is replaced. The new file is written beside it, and renamed."""
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -188,9 +231,9 @@ class LocalPlace:
         except ImportError:  # Windows
             return None
         until = time.monotonic() + _LOCK_SECONDS  # A file with two hard links may be read under both names.
-        while self._found() is not None:
+        while self.found() is not None:
             try:
-                stream = self._open()
+                stream = self.open()
             except FileNotFoundError:
                 continue
             try:
@@ -204,83 +247,54 @@ class LocalPlace:
                 continue
             except OSError:  # a file system without locks
                 return stream
-            found = self._found()
+            found = self.found()
             if found is not None and os.path.samestat(found, os.fstat(stream.fileno())):
                 return stream
             stream.close()  # Another run replaced the file since it was opened.
         return None
 
-    def keep(self, kept: Path) -> bool:
+    def keep(self, kept: LocalFile) -> bool:
         """Link the file into the journal; copy it if the journal is on another disk.
 
         A link costs nothing: the file is replaced and not changed, so the bytes stay what they are.
         """
-        if self._found() is None:
+        if self.found() is None:
             return False
         try:
-            self._act(lambda name, dir_fd=None: os.link(name, kept, src_dir_fd=dir_fd, follow_symlinks=False))
+            self.link(kept)
         except FileNotFoundError:
             return False
         except OSError:
-            with self._open() as source, kept.open("xb") as target:
+            with self.open() as source, kept.create() as target:
                 _copy(source, target)
         return True
 
-    def workplace(self, identity: str, journal: Path) -> Path:
+    def workplace(self, identity: str, journal: Path) -> LocalFile:
         """Return a hidden folder beside the file."""
-        return self._path.with_name(f".graphwire-fleet-{identity}")
+        return self.beside(f".graphwire-fleet-{identity}")
 
-    def put(self, part: Path) -> None:
+    def put(self, part: LocalFile) -> None:
         """Rename the new file, with the permissions of the old one."""
-        found = self._found()
-        if found is not None:
-            with suppress(OSError, AttributeError):  # Only an administrator may; Windows has none.
-                os.chown(part, found.st_uid, found.st_gid)
-            part.chmod(stat.S_IMODE(found.st_mode))
-        self._act(lambda name, dir_fd=None: os.replace(part, name, dst_dir_fd=dir_fd))
-        self._act(_sync_folder)
+        found = self.found()
+        if found is not None and os.name == "posix":
+            with part.open() as stream:
+                with suppress(OSError):  # Only an administrator may.
+                    os.fchown(stream.fileno(), found.st_uid, found.st_gid)
+                os.fchmod(stream.fileno(), stat.S_IMODE(found.st_mode))
+        part.replace(self)
 
-    def clear(self, workplace: Path) -> None:
-        """Remove that folder and the file beside it."""
-
-        def remove(name: str | Path, dir_fd: int | None = None) -> None:
-            shutil.rmtree(_sibling(name, workplace.name), ignore_errors=True, dir_fd=dir_fd)
-            with suppress(FileNotFoundError):
-                os.unlink(_sibling(name, beside(workplace).name), dir_fd=dir_fd)
-
-        with suppress(FileNotFoundError):
-            self._act(remove)
-
-    def restore(self, kept: Path, workplace: Path) -> None:
+    def restore(self, kept: LocalFile, part: LocalFile) -> None:
         """Link or copy the old file beside the place, and rename that."""
-
-        def put(name: str | Path, dir_fd: int | None = None) -> None:
-            part = _sibling(name, beside(workplace).name)
-            try:
-                os.link(kept, part, dst_dir_fd=dir_fd, follow_symlinks=False)
-            except OSError:
-                number = os.open(part, _NEW, dir_fd=dir_fd)
-                with os.fdopen(number, "wb") as target, kept.open("rb") as source:
-                    _copy(source, target)
-            os.replace(part, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-
-        self._act(put)
-        self._act(_sync_folder)
-
-    def remove(self) -> None:
-        """Remove the file."""
-        with suppress(FileNotFoundError):
-            self._act(os.unlink)
-        self._act(_sync_folder)
+        try:
+            kept.link(part)
+        except OSError:
+            with part.create() as target, kept.open() as source:
+                _copy(source, target)
+        part.replace(self)
 
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-
-
-def _sibling(name: str | Path, other: str) -> str | Path:
-    """Return the name of another file beside one, as `Folder.act` names it."""
-    return other if isinstance(name, str) else name.with_name(other)
 
 
 _KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
@@ -340,34 +354,36 @@ class RemotePlace:
         """Do nothing: stores have no locks."""
         return nullcontext()
 
-    def keep(self, kept: Path) -> bool:
+    def keep(self, kept: LocalFile) -> bool:
         """Download the file into the journal."""
         try:
-            self._place.ask("download the file", "get_file", self._place.path, str(kept))
+            with kept.create() as target:
+                DEFAULT_ATTEMPTS.run(self.name, "download the file", partial(self._download, target))
+                os.fsync(target.fileno())
         except FileNotFoundError:
-            kept.unlink(missing_ok=True)
+            kept.remove()
             return False
-        with kept.open("rb+") as stream:
-            os.fsync(stream.fileno())
         return True
 
-    def workplace(self, identity: str, journal: Path) -> Path:
+    def _download(self, target: BinaryIO) -> None:
+        with self._place.fs.open(self._place.path, "rb") as source:
+            target.seek(0)
+            target.truncate()
+            shutil.copyfileobj(source, target, _PIECE)
+            target.flush()
+
+    def workplace(self, identity: str, journal: Path) -> LocalFile:
         """Return a folder in the journal."""
-        return journal / "parts" / identity
+        return LocalFile(journal / "parts" / identity, journal)
 
-    def clear(self, workplace: Path) -> None:
-        """Remove that folder."""
-        shutil.rmtree(workplace, ignore_errors=True)
-
-    def put(self, part: Path) -> None:
+    def put(self, part: LocalFile) -> None:
         """Upload a file."""
-        with part.open("rb") as source, RemoteWrite(self._place) as stream:
+        with part.open() as source, RemoteWrite(self._place) as stream:
             shutil.copyfileobj(source, stream, _PIECE)
 
-    def restore(self, kept: Path, workplace: Path) -> None:
+    def restore(self, kept: LocalFile, part: LocalFile) -> None:
         """Upload the old file."""
-        with kept.open("rb") as source, RemoteWrite(self._place) as stream:
-            shutil.copyfileobj(source, stream, _PIECE)
+        self.put(kept)
 
     def remove(self) -> None:
         """Remove the file."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 from graphwire.errors import ArchiveError
 from graphwire_fleet.reading import failure_of
 from graphwire_fleet.rewriting.journal import Entry, Journal
-from graphwire_fleet.rewriting.places import LocalPlace, Place, place_at
+from graphwire_fleet.rewriting.places import Place, place_at
 from graphwire_fleet.work import Failure
 
 __all__ = ["RESTORED", "Undone", "undo"]
@@ -62,7 +62,7 @@ def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Ou
     if state == "changed":
         kept = journal.kept(entry)
         remedy = "It stays as it is. Undo a later rewriting first"
-        remedy += f"; the file as it was is {kept}" if kept.exists() else ""
+        remedy += f"; the file as it was is {kept.name}" if kept.found() else ""
         raise ArchiveError("the file changed after it was rewritten", remedy=remedy)
     if not dry_run:
         journal.clear(entry, place)
@@ -73,12 +73,12 @@ def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Ou
             place.remove()
         return "removed"
     kept = journal.kept(entry)
-    if LocalPlace(kept).facts() != entry.before:
+    if kept.facts() != entry.before:
         raise ArchiveError(
-            f"the journal does not have the file as it was: {kept} is gone or changed",
+            f"the journal does not have the file as it was: {kept.name} is gone or changed",
             remedy="Bring it back from a copy; until then the rewritten file stays",
         )
     if not dry_run:
-        place.restore(kept, journal.clear(entry, place))
+        place.restore(kept, journal.clear(entry, place).part)
         journal.clear(entry, place)
     return "restored"

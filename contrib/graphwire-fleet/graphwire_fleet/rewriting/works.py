@@ -16,7 +16,7 @@ from graphwire.errors import ArchiveError, GraphwireError, GraphwireWarning, Ops
 from graphwire.wire.remote import url_of
 from graphwire_fleet.reading import failure_of
 from graphwire_fleet.rewriting.journal import Entry, Journal
-from graphwire_fleet.rewriting.places import Place, RemotePlace, beside, digest_of, place_at
+from graphwire_fleet.rewriting.places import LocalFile, Place, RemotePlace, place_at
 from graphwire_fleet.work import File, Packed, Result, Row
 
 __all__ = ["REPORT", "REWRITINGS", "Converting", "Rewriting", "Upgrading"]
@@ -146,9 +146,9 @@ class Rewriting:
         workplace = journal.workplace(entry, place)
         try:
             part = self._part(file, workplace, place)
-            changes = self.rewrite(file, part)
-            check = self._check(file, part)
-            entry = replace(entry, after=digest_of(part))
+            changes = self.rewrite(file, part.path)
+            check = self._check(file, part.path)
+            entry = replace(entry, after=part.facts())
             if entry.after != entry.before:
                 journal.write(entry)
                 if place.stamp() != stamp:
@@ -172,18 +172,18 @@ class Rewriting:
 
         return check(file.source, part, self.options)
 
-    def _part(self, file: File, workplace: Path, place: Place) -> Path:
+    def _part(self, file: File, workplace: LocalFile, place: Place) -> LocalFile:
         """Return where the new file is written first: in the folder of its place if it refers to files relative to that."""
         with graphwire.open(file.source, **self.options) as archive:
             refers = archive.weights.references is not None
         if not refers:
-            return workplace / "new"
+            return workplace.below("new")
         if isinstance(place, RemotePlace) or url_of(file.source):
             raise ArchiveError(
                 "its weights are in other files, relative to its folder, and a file at a URL is written elsewhere first",
                 remedy="Rewrite it on a machine that has the files",
             )
-        return beside(workplace)
+        return workplace.part
 
 
 def _facts(entry: Entry) -> Row:

@@ -12,7 +12,7 @@ from graphwire.analysis.diff.facts import UNKNOWN, literal_text
 from graphwire.analysis.interface import Interface
 from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
 from graphwire.analysis.validation.value_rules import number_text
-from graphwire.errors import DecodeError, GraphwireError, exception_text
+from graphwire.errors import GraphwireError, exception_text
 from graphwire.schema import (
     ITEM_SIZES,
     VALUE_TABLES,
@@ -335,13 +335,11 @@ def _told(key: str, texts: Mapping[str, str], registry: Registry | None) -> list
     declared = None if registry is None else registry.metadata_keys.get(key)
     if registry is None or declared is None or declared.section is None:
         return []
-    from graphwire.registry import calling
     from graphwire.schema.texts.treespec import decode_value
 
     try:
         values = {name: decode_value(parse_json(text)) for name, text in texts.items()}
-        with calling(registry.owner_of("metadata_key", key), f"the section of metadata {key!r}", DecodeError):
-            return [(f"{name}", f"{value}") for name, value in declared.section(values)]
+        return [(f"{name}", f"{value}") for name, value in declared.section(values)]
     except Exception as error:  # noqa: BLE001 # a plugin's code: the rest of the summary does not depend on it
         return [("", str(error) if isinstance(error, GraphwireError) else exception_text(error))]
 

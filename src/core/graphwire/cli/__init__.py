@@ -366,14 +366,13 @@ def _commands_of_plugins() -> dict[str, _Command]:
         owner, what = registry.owner_of("command", name), f"the command {name!r}"
 
         def add(parser: argparse.ArgumentParser) -> None:
-            with calling(owner, f"`add` of {what}", PluginError):
-                registry.commands[name].add(parser)
+            registry.commands[name].add(parser)
 
             def named(arguments: argparse.Namespace, output: Output) -> Any:
                 run = getattr(arguments, "run", None)  # of the command, or of its action
                 if not callable(run):
                     raise PluginError(f"`add` of {what} of {owner} sets no default `run`")
-                with calling(owner, what, PluginError, OSError):
+                with calling(owner, what, PluginError, OSError, SystemExit):
                     return run(arguments, output)
 
             parser.set_defaults(run_of_plugin=named)

@@ -128,6 +128,8 @@ def _location(store: WeightStore, given: str | None) -> str:
 def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str]) -> str:
     contracts = ", ".join(sorted({suite.contract for suite, _ in tested}))
     lines = [
+        "from inspect import unwrap",
+        "",
         "from graphwire.registry import default_registry",
         f"from graphwire.testing import {contracts}",
         "",
@@ -138,7 +140,7 @@ def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str
             "",
             "",
             f"class Test{index}({suite.contract}):",
-            f"    {suite.attribute} = registry.{suite.providers}[{str.__repr__(name)}]",
+            f"    {suite.attribute} = unwrap(registry.{suite.providers}[{str.__repr__(name)}])",
         ]
         if suite.attribute == "store":
             lines.append(f"    location = {str.__repr__(locations[name])}")

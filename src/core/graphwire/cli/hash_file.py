@@ -138,7 +138,9 @@ def _listed(list_file: str) -> list[_Listed]:
     Raises:
         ArchiveError: a line is not a hash and a name, or there are none.
     """
-    data = sys.stdin.buffer.read() if list_file == STDIN else Path(list_file).read_bytes()
+    from graphwire.wire.archive.source import read_named
+
+    data = sys.stdin.buffer.read() if list_file == STDIN else read_named(list_file)
     found = []
     for number, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), 1):
         if not line.strip():

@@ -1,11 +1,10 @@
 """How are plugins found, checked and looked up? Hook specifications, provider interfaces, discovery and the registry."""
 
+from graphwire.registry.calls import REMEDY_OF_BROKEN, calling
 from graphwire.registry.discovery import (
-    REMEDY_OF_BROKEN,
     REMEDY_OF_CONFLICT,
     GraphwirePluginWarning,
     PluginInfo,
-    calling,
     discover_plugins,
     is_older,
     load_plugin,

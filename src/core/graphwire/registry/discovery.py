@@ -15,7 +15,6 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +25,7 @@ from msgspec.structs import replace
 
 from graphwire.errors import GraphwireError, PluginConflictError, PluginError
 from graphwire.registry import interfaces
+from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated
 from graphwire.registry.provisions import Provision, error_text, provisions_of
 from graphwire.schema import PluginRequirement, install_advice
 
@@ -137,14 +137,11 @@ def _entries(text: str, group: str) -> Iterator[tuple[str, str, str]]:
 
 
 ALLOW_VARIABLE = "GRAPHWIRE_PLUGINS"
-"""Environment variable: the only plugins to load, by entry-point or distribution name, separated by commas."""
-BLOCK_VARIABLE = "GRAPHWIRE_DISABLE_PLUGINS"
-"""Environment variable: plugins not to load, in the same form. It takes precedence over the one above."""
+"""Environment variable: the only plugins to load, in the form of `BLOCK_VARIABLE`, which takes precedence."""
 SLOW_SECONDS = 2.0
 """Loading a plugin for longer causes a warning: every start of graphwire waits for it."""
 
 
-REMEDY_OF_BROKEN = f"Update or uninstall it, or name it in {BLOCK_VARIABLE}"
 REMEDY_OF_CONFLICT = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
 
 
@@ -283,7 +280,7 @@ def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
     if not provided.problems:
         return LoadedPlugin(
             replace(info, hooks=tuple(dict.fromkeys(provided.hooks)), load_seconds=seconds),
-            tuple(provided.accepted),
+            tuple(each if is_in_box(info) else isolated(each, info) for each in provided.accepted),
         )
     reason = "; ".join(dict.fromkeys(provided.problems))
     refused = tuple(Refusal(kind, names, reason) for kind, names in provided.claimed.items())
@@ -713,26 +710,6 @@ def is_older(version: str, than: str) -> bool | None:
     if first == second:  # a pre-release precedes the release; a local build does not
         return re.match(r"[.-]?(a|b|rc|dev)", version[one.end() :]) is not None and version != than
     return first < second
-
-
-@contextmanager
-def calling(
-    owner: PluginInfo | None, what: str, kind: type[GraphwireError], *passing: type[Exception]
-) -> Iterator[None]:
-    """Name the plugin, and what to do, in what the block raises, which calls a provider of the plugin.
-
-    Args:
-        owner: the plugin. What a built-in one raises passes unchanged.
-        what: what is called, such as ``"`find` of the weight store 'zarr'"``.
-        kind: the class that foreign exceptions become.
-        passing: exceptions that pass unchanged, besides each `GraphwireError`.
-    """
-    try:
-        yield
-    except Exception as error:
-        if owner is None or is_in_box(owner) or isinstance(error, (GraphwireError, *passing)):
-            raise
-        raise kind(f"{what} of {owner} fails: {error_text(error)}", remedy=REMEDY_OF_BROKEN) from error
 
 
 def remedy_for_unavailable_name(fault: UnavailableName) -> str:

@@ -28,6 +28,7 @@ from graphwire.registry.interfaces import (
     OpHandler,
     OpsetUpgrader,
     ProgramReader,
+    PrunableStore,
     RecordFormat,
     TreespecSerializer,
     WeightStore,
@@ -36,6 +37,10 @@ from graphwire.registry.interfaces import (
 
 MOST = 10_000
 """The maximum number of providers of one hook. It stops a hook that yields without end."""
+
+
+YIELDING = ("damaged", "unused")
+"""The methods that may be generators."""
 
 
 class WrongError(Exception):
@@ -214,6 +219,7 @@ HOOKS: tuple[Hook, ...] = (
         "graphwire_weight_stores",
         WeightStore,
         {"name": _plain_name, "takes_storages": _flag},
+        (PrunableStore,),
     ),
     Hook(
         "command",
@@ -410,7 +416,7 @@ def _further_problems(hook: Hook, provider: Any, facts: Mapping[str, Any]) -> li
     return []
 
 
-def _methods_of(protocol: type) -> dict[str, int]:
+def methods_of(protocol: type) -> dict[str, int]:
     """Return the methods that a Protocol itself defines, with the number of arguments of each."""
     return {
         name: member.__code__.co_argcount - 1
@@ -423,21 +429,21 @@ def _method_problems(provider: Any, hook: Hook) -> list[str]:
     """Return the problems with a provider's methods, required and optional."""
     if hook.protocol is MetadataKey:
         return []
-    wrong, required = [], _methods_of(hook.protocol)
+    wrong, required = [], methods_of(hook.protocol)
     known = dict(required)
     for protocol in hook.optional:
-        own = _methods_of(protocol)
+        own = methods_of(protocol)
         known |= own
         there = [name for name in own if _method(provider, name) is not None]
         # `ProgramReader` is a `RecordFormat`, and needs the methods of both.
-        inherited = {name for base in protocol.__mro__ if base in hook.optional for name in _methods_of(base)}
+        inherited = {name for base in protocol.__mro__ if base in hook.optional for name in methods_of(base)}
         if there and (lacking := [f"`{name}`" for name in inherited if _method(provider, name) is None]):
             wrong.append(f"it has `{there[0]}` and no method {', '.join(sorted(lacking))}")
     for name, count in known.items():
         method = _method(provider, name)
         if method is None and name in required:
             wrong.append(f"it has no method `{name}`")
-        elif method is not None and (problem := _call_problem(method, count)):
+        elif method is not None and (problem := _call_problem(method, count, may_yield=name in YIELDING)):
             wrong.append(f"`{name}` {problem}")
     return wrong
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
+from graphwire.registry.calls import BLOCK_VARIABLE
 from graphwire.registry.discovery import (
     ALLOW_VARIABLE,
-    BLOCK_VARIABLE,
     GraphwirePluginWarning,
     LoadedPlugin,
     PluginInfo,

@@ -77,7 +77,7 @@ class TreespecContract:
         for container, served in types.by_container.items():
             assert is_flattened(container), f"{container} is not a registered pytree node"
             assert types.by_name[served.name] is served
-            assert served.serializer is self.serializer
+            assert served.serializer == self.serializer
 
     def test_there_are_examples(self, registry: Registry) -> None:
         assert self.examples
@@ -114,7 +114,7 @@ class TreespecContract:
     def test_the_text_names_the_type_and_the_version(self, registry: Registry) -> None:
         for spec in self._specs():
             name, version = split_version(str(parse_treespec(encode_treespec(spec, registry)).type))
-            assert registry.container_types.all.by_name[name].serializer is self.serializer
+            assert registry.container_types.all.by_name[name].serializer == self.serializer
             assert version == self.serializer.dump_context(context_of(spec))[0]
 
     def test_the_arity_is_the_number_of_children(self, registry: Registry) -> None:

@@ -190,7 +190,7 @@ def _decode_again(
             f"what the constant codec {record.codec} writes of this {class_name(value)} could not be loaded: "
             f"{error.problem}",
             place=name,
-            remedy=_REMEDY,
+            remedy=". ".join(filter(None, (error.remedy, _REMEDY))),
         ) from error
     problem = ""
     if versions != [_version(part) for part in parts]:

@@ -200,7 +200,7 @@ class RecordCache:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         from graphwire.wire.weights.folder import Folder
 
-        self._folder = Folder(folder)
+        self._folder = Folder(folder, remedy=_REPAIR)
 
     def has(self, digest: str, kind: str = "sha256") -> bool:
         """Return whether there is a file for a digest. Its content may still be wrong."""
@@ -241,11 +241,8 @@ class RecordCache:
             )
         from graphwire.wire.archive.atomic_file import write_all
 
-        try:
-            with self._folder.create(location, replaces=True) as file:
-                write_all(file, fetched)
-        except ArchiveError as error:
-            raise ArchiveError(error.problem, remedy=_REPAIR) from error
+        with self._folder.create(location, replaces=True) as file:
+            write_all(file, fetched)
         return fetched
 
     def _mapped(self, location: str, nbytes: int) -> memoryview | None:

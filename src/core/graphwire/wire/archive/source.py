@@ -424,6 +424,30 @@ def _open_path(path: str, limits: Limits) -> Source:
         return BufferSource(_read_all(file, limits))
 
 
+def read_named(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file beside archives, such as a list. Nothing is waited for that may never be written.
+
+    Raises:
+        ArchiveError: the path names a pipe, socket or device. A pipe that is open already, as in `<(command)`, is read.
+        OSError: it cannot be opened.
+    """
+    name = os.fspath(path)
+    flags = getattr(os, "O_NONBLOCK", 0)
+    with open(name, "rb", opener=lambda file, given: os.open(file, given | flags)) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        is_open = stat.S_ISFIFO(mode) and os.path.realpath(name).startswith(_DESCRIPTORS)
+        if not (stat.S_ISREG(mode) or is_open):
+            remedy = "Name a regular file"
+            raise ArchiveError("this is a pipe, a socket or a device", remedy=remedy).of(name)
+        if flags:
+            os.set_blocking(file.fileno(), True)
+        return file.read()
+
+
+_DESCRIPTORS = ("/proc/", "/dev/fd/")
+"""Where a system shows what a process has open."""
+
+
 def _regular_descriptor(source: Any) -> int | None:
     """Return the descriptor of a regular file if the file object reads that file's bytes unchanged, otherwise None."""
     file = getattr(source, "file", source)  # the file that a `tempfile` object wraps

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,9 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _IS_FOLDER = getattr(os, "O_DIRECTORY", 0)
 _NEW_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | _NO_LINK
 
+_FETCH = "Fetch it, or pass weights= with the place of the weights"
+_PLAIN = "Pass weights= with the place of the weights: a place that the caller names may consist of links"
+
 
 class Folder(Closing):
     """A folder whose files are opened name by name, without following symbolic links.
@@ -44,13 +47,15 @@ class Folder(Closing):
     Args:
         path: the folder itself. It may be a symbolic link: the caller chose it.
         links: whether symbolic links in it are followed. Folders of hub caches consist of links.
+        remedy: what to do about a link, a pipe or a folder in a file's place, for messages.
     """
 
     is_remote = False
 
-    def __init__(self, path: str | os.PathLike[str], *, links: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, links: bool = False, remedy: str = _PLAIN) -> None:
         self.path = Path(path)
         self.links = links
+        self.remedy = remedy
         self._reads_ahead = True
 
     def at(self, location: str) -> Folder:
@@ -105,15 +110,37 @@ class Folder(Closing):
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             file.close()
-            raise ArchiveError(f"{self.shown(location)!r} is not a regular file", remedy=_PLAIN)
+            raise ArchiveError(f"{self.shown(location)!r} is not a regular file", remedy=self.remedy)
         source = FileSource(file, status.st_size)
         if not self._reads_ahead:
             source.expect_scattered_reads()
         return source
 
+    def read(self, location: str) -> bytes | None:
+        """Return the bytes of a file; None if there is none."""
+        try:
+            source = self.open(location)
+        except MissingRecordError:
+            return None
+        with closing(source):
+            return source.read_at(0, source.size)
+
     def local_path(self, location: str) -> str:
         self.open(location).close()
         return self.shown(location)
+
+    def make(self, names: Sequence[str]) -> None:
+        """Make a folder, and those on the way to it, where there is none.
+
+        Raises:
+            ArchiveError: a name on the way is a link, or no folder.
+        """
+        if not _HAS_DIR_FD:
+            self._check_links(names, last=True)
+            self.path.joinpath(*names).mkdir(parents=True, exist_ok=True)
+            return
+        with self._handle(names, make=True):
+            pass
 
     def create(self, location: str, *, replaces: bool = False) -> NewFile:
         return NewFile(self, location, replaces=replaces)
@@ -201,19 +228,15 @@ class Folder(Closing):
             errno.EISDIR,
         ):
             what = "leads over a symbolic link or something that is not a folder or a file"
-            return ArchiveError(f"{self.shown(location)!r} {what}", remedy=_PLAIN)
+            return ArchiveError(f"{self.shown(location)!r} {what}", remedy=self.remedy)
         return error
-
-
-_FETCH = "Fetch it, or pass weights= with the place of the weights"
-_PLAIN = "Pass weights= with the place of the weights: a place that the caller names may consist of links"
 
 
 class _Below(Folder):
     """A folder below another one, reached without following links."""
 
     def __init__(self, above: Folder, names: Sequence[str]) -> None:
-        super().__init__(above.path.joinpath(*names), links=above.links)
+        super().__init__(above.path.joinpath(*names), links=above.links, remedy=above.remedy)
         self._above = above
         self._names = list(names)
 
@@ -305,8 +328,7 @@ class NewFile(Resource):
             opener = partial(os.open, dir_fd=self._handle.number, mode=0o666)
             self._file = cast("BinaryIO", _NewFileIO(self._temporary, "x+b", opener=opener))
         else:
-            folder._check_links(self._above, last=True)
-            folder.path.joinpath(*self._above).mkdir(parents=True, exist_ok=True)
+            folder.make(self._above)
             self._file = cast("BinaryIO", _NewFileIO(self._path(self._temporary), "x+b"))
 
     def value(self) -> BinaryIO | None:

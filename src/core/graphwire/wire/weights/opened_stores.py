@@ -8,7 +8,6 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,15 +22,11 @@ from graphwire.errors import (
 from graphwire.registry import (
     REMEDY_OF_CONFLICT,
     Chunk,
-    NewTensor,
-    PluginInfo,
     Registry,
     StoredBytes,
     StoredTensor,
-    StoreFolder,
     StoreIndex,
     WeightStore,
-    calling,
     remedy_for_name,
 )
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
@@ -118,37 +113,6 @@ def find_store(
     return StorePlace(found[0][0], folder, found[0][1])
 
 
-class _CalledStore:
-    """A weight store whose plugin is named in what it raises."""
-
-    def __init__(self, store: WeightStore, kind: str, owner: PluginInfo | None) -> None:
-        self._store = store
-        self._owner = owner
-        self.name = kind
-        self.takes_storages = store.takes_storages
-
-    def _calling(self, method: str) -> AbstractContextManager[None]:
-        return calling(self._owner, f"`{method}` of the weight store {self.name!r}", ArchiveError)
-
-    def find(self, folder: StoreFolder, location: str) -> str | None:
-        with self._calling("find"):
-            return self._store.find(folder, location)
-
-    def open(self, folder: StoreFolder, location: str) -> StoreIndex:
-        with self._calling("open"):
-            return self._store.open(folder, location)
-
-    def keeps(self, dtype: str) -> bool:
-        with self._calling("keeps"):
-            return self._store.keeps(dtype)
-
-    def write(
-        self, folder: StoreFolder, location: str, tensors: Mapping[str, NewTensor]
-    ) -> tuple[str, Mapping[str, str]]:
-        with self._calling("write"):
-            return self._store.write(folder, location, tensors)
-
-
 def store_named(registry: Registry, kind: str) -> WeightStore:
     """Return the store of a kind.
 
@@ -161,7 +125,7 @@ def store_named(registry: Registry, kind: str) -> WeightStore:
             f"no plugin provides the weight store {kind!r:.80}",
             remedy=remedy_for_name(registry, "weight_store", kind, "Install the plugin that provides it"),
         )
-    return _CalledStore(store, kind, registry.owner_of("weight_store", kind))
+    return store
 
 
 class _Ranges:
@@ -454,7 +418,7 @@ class ReadByStore:
         """
         try:
             size = self._stored.size
-        except Exception as error:
+        except BaseException as error:
             raise self._error(error) from error
         if type(size) is not int:
             raise self._fault(f"states the size {size!r:.80}")
@@ -472,7 +436,7 @@ class ReadByStore:
         while done < memory.nbytes:
             try:
                 count = self._stored.read_into(offset + done, memory[done:])
-            except Exception as error:
+            except BaseException as error:
                 raise self._error(error) from error
             if type(count) is not int or not 0 < count <= memory.nbytes - done:
                 raise self._fault(
@@ -480,9 +444,9 @@ class ReadByStore:
                 )
             done += count
 
-    def _error(self, error: Exception) -> Exception:
-        """Return the error of a store as one of ours. Errors of the system and missing memory are not the store's."""
-        if isinstance(error, (GraphwireError, OSError, MemoryError)):
+    def _error(self, error: BaseException) -> BaseException:
+        """Return the error of a store as one of ours. Errors of the system, missing memory and interrupts are not the store's."""
+        if isinstance(error, (GraphwireError, OSError, MemoryError, KeyboardInterrupt)):
             return error
         return self._fault(f"failed: {exception_text(error)}")
 

@@ -1,0 +1,213 @@
+"""Calls into plugins. A registry has providers of plugins whose methods name the plugin in whatever they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from graphwire.errors import (
+    ArchiveError,
+    DecodeError,
+    EncodeError,
+    FormatError,
+    GraphwireError,
+    PluginError,
+    UnknownOperatorError,
+)
+from graphwire.registry.interfaces import MetadataKey, StoreIndex
+from graphwire.registry.provisions import HOOKS, YIELDING, Provision, error_text, methods_of, shown
+
+if TYPE_CHECKING:
+    from graphwire.registry.discovery import PluginInfo
+
+BLOCK_VARIABLE = "GRAPHWIRE_DISABLE_PLUGINS"
+"""Environment variable: plugins not to load, by entry-point or distribution name, separated by commas."""
+REMEDY_OF_BROKEN = f"Update or uninstall it, or name it in {BLOCK_VARIABLE}"
+
+_ERRORS: Mapping[str, type[GraphwireError]] = {
+    "wire_format": FormatError,
+    "op_handler": EncodeError,
+    "op_handler resolve": UnknownOperatorError,
+    "op_handler decode_node": DecodeError,
+    "treespec_serializer": DecodeError,
+    "treespec_serializer dump_context": EncodeError,
+    "opset_upgrader": PluginError,
+    "constant_codec": EncodeError,
+    "constant_codec decode": DecodeError,
+    "metadata_key": DecodeError,
+    "weight_store": ArchiveError,
+    "command": PluginError,
+}
+"""The class of what a method of a kind of provider raises, where it is none of ours."""
+
+
+def _is_pair(value: Any, first: Any, second: Any) -> bool:
+    return (
+        type(value) is tuple
+        and len(value) == 2
+        and isinstance(value[0], first)
+        and isinstance(value[1], second)
+    )
+
+
+_RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "wire_format most_values": (lambda value: type(value) is int, "an int"),
+    "op_handler name_of": (lambda value: value is None or type(value) is str, "text or None"),
+    "op_handler decode_node": (
+        lambda value: value is None or _is_pair(value, (tuple, list), Mapping),
+        "a pair of arguments and keyword arguments, or None",
+    ),
+    "treespec_serializer dump_context": (lambda value: _is_pair(value, object, object), "a version and a tree"),
+    "treespec_serializer arity": (lambda value: value is None or type(value) is int, "an int or None"),
+    "constant_codec encode": (lambda value: _is_pair(value, object, object), "a tree and a list of tensors"),
+    "weight_store find": (lambda value: value is None or type(value) is str, "a location or None"),
+    "weight_store open": (
+        lambda value: type(value) is StoreIndex and all(isinstance(each, Mapping) for each in value),
+        "a StoreIndex of two mappings",
+    ),
+    "weight_store write": (lambda value: _is_pair(value, str, Mapping), "a location and a mapping of names"),
+    "weight_store damaged": (lambda value: isinstance(value, Iterable), "an iterator of problems"),
+    "weight_store unused": (lambda value: isinstance(value, Iterable), "an iterator of files"),
+    "metadata_key section": (lambda value: isinstance(value, Iterable), "rows of two texts"),
+}  # fmt: skip
+"""What methods return, where graphwire would fail at something else."""
+
+
+@contextmanager
+def calling(
+    owner: PluginInfo | None, what: str, kind: type[GraphwireError], *passing: type[BaseException]
+) -> Iterator[None]:
+    """Name the plugin, and what to do, in what the block raises, which runs code of the plugin.
+
+    Args:
+        owner: the plugin.
+        what: what is called, such as ``"`find` of the weight store 'zarr'"``.
+        kind: the class that foreign exceptions become, the plugin's exit included.
+        passing: exceptions that pass unchanged, besides each `GraphwireError`, warnings that are errors, interrupts, and what
+            the system refuses to functions of graphwire.
+    """
+    try:
+        yield
+    except BaseException as error:
+        of_system = isinstance(error, OSError) and not isinstance(error, FileExistsError)
+        passes = isinstance(error, (GraphwireError, Warning, KeyboardInterrupt, *passing))
+        if passes or (of_system and _is_own(error)):
+            raise
+        name = str(getattr(error, "name", None) or "") if isinstance(error, ImportError) else ""
+        if name and name.partition(".")[0] != "graphwire":
+            raise kind(
+                f"{what} of {owner} needs the library {name}, which cannot be imported here ({error})",
+                remedy=f"Install {name}. If that is no library, the plugin is broken: {REMEDY_OF_BROKEN}",
+            ) from error
+        raise kind(f"{what} of {owner} fails: {error_text(error)}", remedy=REMEDY_OF_BROKEN) from error
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether a function of graphwire, which the plugin called, raised it."""
+    trace, module = error.__traceback__, ""
+    while trace is not None:
+        module, trace = str(trace.tb_frame.f_globals.get("__name__", "")), trace.tb_next
+    return module.startswith("graphwire.") and module != __name__
+
+
+class CalledProvider:
+    """A provider of a plugin. Its attributes are those at registration, its methods name the plugin in what they raise, and it is
+    equal to the provider."""
+
+    def __init__(self, provider: Any, members: Mapping[str, Any]) -> None:
+        vars(self).update(members, __wrapped__=provider, __module__=getattr(provider, "__module__", ""))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__wrapped__":  # of a copy that has nothing yet
+            raise AttributeError(name)
+        return getattr(self.__wrapped__, name)
+
+    def __eq__(self, other: object) -> bool:
+        return self.__wrapped__ is getattr(other, "__wrapped__", other)
+
+    def __hash__(self) -> int:
+        return id(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return f"<{shown(self.__wrapped__)} of a plugin>"
+
+
+def isolated(provision: Provision, owner: PluginInfo) -> Provision:
+    """Return a provision of a plugin whose provider names the plugin in whatever its methods raise."""
+    kind, facts, provider = provision.kind, provision.facts, provision.provider
+    if isinstance(provider, MetadataKey):
+        section = provider.section
+        if section is not None:
+            called = _called(section, "section", kind, f"the metadata key {provider.name!r}", owner)
+            provider = replace(provider, section=called)
+        return replace(provision, provider=provider)
+    name = facts.get("name") or facts["namespace"]
+    shown_name = f"the {'operator handler' if kind == 'op_handler' else kind.replace('_', ' ')} {name!r}"
+    if kind == "opset_upgrader":
+        shown_name = f"the step {name} {facts['from_version']} -> {facts['to_version']}"
+        operators = {
+            operator: _called(function, operator, kind, shown_name, owner)
+            for operator, function in facts["operators"].items()
+        }
+        facts = MappingProxyType({**facts, "operators": MappingProxyType(operators)})
+    (hook,) = (each for each in HOOKS if each.kind == kind)
+    methods = {
+        method: _called(function, method, kind, shown_name, owner)
+        for protocol in (hook.protocol, *hook.optional)
+        for method in methods_of(protocol)
+        if callable(function := getattr(provider, method, None))
+    }
+    return replace(provision, facts=facts, provider=CalledProvider(provider, {**facts, **methods}))
+
+
+def _called(
+    function: Callable[..., Any], method: str, kind: str, of: str, owner: PluginInfo
+) -> Callable[..., Any]:
+    error = _ERRORS.get(f"{kind} {method}", _ERRORS[kind])
+    good, wanted = _RESULTS.get(f"{kind} {method}", (None, ""))
+    what = f"`{method}` of {of}"
+    # A reader of bytes turns these two into an error of its own.
+    passing = (MemoryError, RecursionError) if kind == "wire_format" else ()
+
+    def call(*given: Any, **options: Any) -> Any:
+        with calling(owner, what, error, *passing):
+            result = function(*given, **options)
+            if good is not None and not good(result):
+                raise error(
+                    f"{what} of {owner} returns {shown(result)}, not {wanted}", remedy=REMEDY_OF_BROKEN
+                )
+        if isinstance(result, StoreIndex) and type(result.tensors) is not dict:
+            return result._replace(tensors=_CalledMapping(result.tensors, owner, what))
+        if method in (*YIELDING, "section"):
+            return _each(result, owner, what, error)
+        return result
+
+    return wraps(function)(call) if hasattr(function, "__name__") else call
+
+
+def _each(items: Iterable[Any], owner: PluginInfo, what: str, error: type[GraphwireError]) -> Iterator[Any]:
+    with calling(owner, what, error):
+        yield from items
+
+
+class _CalledMapping(Mapping[str, Any]):
+    """The tensors of a store that looks at one when it is asked for it."""
+
+    def __init__(self, tensors: Mapping[str, Any], owner: PluginInfo, what: str) -> None:
+        self._tensors, self._owner, self._what = tensors, owner, what
+
+    def __getitem__(self, name: str) -> Any:
+        with calling(self._owner, self._what, ArchiveError, KeyError):
+            return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return _each(self._tensors, self._owner, self._what, ArchiveError)
+
+    def __len__(self) -> int:
+        with calling(self._owner, self._what, ArchiveError):
+            return len(self._tensors)
