@@ -18,7 +18,7 @@ import graphwire
 from graphwire import LoadReport
 from graphwire.bridge.torch_compat.private import is_in_job, world_group, world_groups
 from graphwire.cli import main
-from graphwire.errors import DecodeError, EncodeError, GraphwireWarning
+from graphwire.errors import DecodeError, EncodeError
 
 distributed = pytest.importorskip("torch.distributed")
 if not distributed.is_available():
@@ -301,12 +301,6 @@ def mesh() -> Any:
     return init_device_mesh("cpu", (1,), mesh_dim_names=("tp",))
 
 
-def dtensor() -> torch.Tensor:
-    from torch.distributed.tensor import Shard, distribute_tensor
-
-    return distribute_tensor(torch.ones(4, 4), mesh(), [Shard(0)])
-
-
 class Bare(torch.Tensor):
     """A subclass with a mesh among its attributes."""
 
@@ -317,18 +311,8 @@ def of_a_mesh() -> torch.Tensor:
     return tensor
 
 
-def nested() -> torch.Tensor:
-    from torch.testing._internal.two_tensor import TwoTensor
-
-    return TwoTensor(dtensor(), dtensor())
-
-
-WHOLE, GROUPS = r"full_tensor\(\)", r"`groups=` of load"
+GROUPS = r"`groups=` of load"
 OF_A_JOB = {
-    "a DTensor": (dtensor, "a DTensor", WHOLE),
-    "a parameter that is one": (lambda: torch.nn.Parameter(dtensor()), "a DTensor", WHOLE),
-    "a buffer that is one": (lambda: torch.nn.Buffer(dtensor()), "a DTensor", WHOLE),
-    "a subclass of DTensors": (nested, "a DTensor", WHOLE),
     "a mesh": (mesh, "a device mesh", GROUPS),
     "a tensor with a mesh": (of_a_mesh, "a device mesh", GROUPS),
     "a process group": (lambda: distributed.group.WORLD, "a process group", GROUPS),
@@ -373,15 +357,6 @@ def test_a_process_group_in_a_functional_collective_is_written_by_its_name(job: 
     assert method.summary.process_groups[0].saved_size == 1
     program = graphwire.load(tmp_path / "passed.pt2", groups={job.group_name: job})
     assert torch.equal(program.module()(torch.ones(2)), torch.full((2,), 2.0))
-
-
-def test_example_inputs_that_belong_to_a_job_are_dropped_with_a_warning(
-    job: Any, program: Any, tmp_path: Path
-) -> None:
-    program._example_inputs = ((dtensor(),), {})
-    with pytest.warns(GraphwireWarning, match=r"example inputs are not saved: .* a DTensor"):
-        graphwire.save(program, tmp_path / "without.pt2")
-    assert graphwire.load(tmp_path / "without.pt2").example_inputs is None
 
 
 @pytest.mark.skipif(not hasattr(SETTINGS, "compile_on_one_rank"), reason="this torch exports names only")

@@ -8,7 +8,7 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -278,30 +278,6 @@ def test_what_a_fresh_process_could_not_load_is_refused_by_name(
     getattr(program, home)["kept"] = NOT_LOADABLE[name]()
     with pytest.raises(EncodeError, match="kept"):
         saved(program, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture
-def mesh() -> Iterator[Any]:
-    distributed = pytest.importorskip("torch.distributed")
-    if not distributed.is_available():
-        pytest.skip("this torch cannot distribute")
-    from torch.distributed.device_mesh import init_device_mesh
-
-    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
-    try:
-        yield init_device_mesh("cpu", (1,))
-    finally:
-        distributed.destroy_process_group()
-
-
-def test_distributed_tensors_are_refused_with_what_to_do(mesh: Any, program: Any, tmp_path: Path) -> None:
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-
-    for placement in (Replicate(), Shard(0)):
-        program.state_dict["kept"] = distribute_tensor(torch.ones(2, 2), mesh, [placement])
-        with pytest.raises(EncodeError, match=r"kept.*DTensor.*full_tensor"):
-            saved(program, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,6 +8,7 @@ For an ExportedProgram
     load, loads               read a program from a file or bytes, of graphwire or of torch since 2.1
     load_module               read a program as a module that runs, to serve it, in a fraction of the time
     bind                      give weights to a program that was loaded without
+    full_tensors              give a program whole tensors in place of DTensors
     to_schema, from_schema    to records and payloads, and back
 
 For files, without torch
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
     from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
     from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
-    from graphwire.api.loading import bind, load, load_module, loads
+    from graphwire.api.loading import bind, full_tensors, load, load_module, loads
     from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
     from graphwire.api.programs import dumps, from_schema, save, to_schema
     from graphwire.api.saved_weights import WeightInfo
@@ -103,6 +104,7 @@ __all__ = [
     "encode",
     "errors",
     "from_schema",
+    "full_tensors",
     "hookimpl",
     "inspect",
     "load",
@@ -158,6 +160,7 @@ _NAMES = {
     ),
     "graphwire.api.loading": (
         "bind",
+        "full_tensors",
         "load",
         "load_module",
         "loads",

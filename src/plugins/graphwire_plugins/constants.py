@@ -8,6 +8,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, UnknownTypeError
 from graphwire.registry import ConstantCodec, Tree, hookimpl
+from graphwire_plugins.dtensors import DTensors
 from graphwire_plugins.library import qualified_name, subclasses
 from graphwire_plugins.object_codecs import (
     OpaqueValues,
@@ -15,7 +16,6 @@ from graphwire_plugins.object_codecs import (
     decode_data,
     encode_data,
     importable_name,
-    refuse_job_value,
 )
 from graphwire_plugins.script_states import as_weight, check_memory, weight_fields
 
@@ -280,9 +280,8 @@ class TensorSubclasses:
         """Return the tree and the inner tensors, which share the value's memory.
 
         Raises:
-            EncodeError: the value is a DTensor, or its context is not data.
+            EncodeError: its context is not data.
         """
-        refuse_job_value(value)
         attributes, context = value.__tensor_flatten__()
         tensors = [getattr(value, attribute) for attribute in attributes]
         tree: Tree = {
@@ -419,5 +418,5 @@ def _class_of(name: str) -> Any:
 @hookimpl
 def graphwire_constant_codecs() -> list[ConstantCodec]:
     """Return the codecs for torch's own kinds of tensors and objects. The first that owns a value encodes it."""
-    tensors: list[ConstantCodec] = [SparseTensors(), QuantizedTensors(), JaggedTensors(), TensorSubclasses()]
-    return [*tensors, PlainSubclasses(), ScriptObjects(), OpaqueValues()]
+    tensors: list[ConstantCodec] = [SparseTensors(), QuantizedTensors(), JaggedTensors(), DTensors()]
+    return [*tensors, TensorSubclasses(), PlainSubclasses(), ScriptObjects(), OpaqueValues()]

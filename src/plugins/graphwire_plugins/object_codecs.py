@@ -72,21 +72,17 @@ def refuse_job_value(value: Any) -> None:
     """Raise if a value refers to the processes of the job that made it: no other job has these.
 
     Raises:
-        EncodeError: it is a DTensor, a device mesh, a process group, or another object of torch.distributed.
+        EncodeError: it is a device mesh, a process group, or another object of torch.distributed.
     """
     from graphwire.bridge.torch_compat.private import kind_of_job_value
 
     if kind := kind_of_job_value(value):
         raise EncodeError(
             f"it is {kind}, which refers to the processes of the job that made it",
-            remedy=_WHOLE_TENSOR if kind == "a DTensor" else _NAMED_GROUP,
+            remedy=_NAMED_GROUP,
         )
 
 
-_WHOLE_TENSOR = (
-    "Put a plain tensor in its place before you save: its `full_tensor()`, or its `to_local()` for a program of this rank "
-    "alone; or install a plugin whose codec makes it again"
-)
 _NAMED_GROUP = (
     "Let the model use torch's functional collectives, and export without torch's setting `compile_on_one_rank`: "
     "the graph then has the names of process groups, which `groups=` of load maps to those of another job"

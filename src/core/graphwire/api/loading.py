@@ -373,6 +373,23 @@ def bind(
             each.close()
 
 
+@public_function("program")
+def full_tensors(program: ExportedProgram) -> None:
+    """Give a program whole tensors in place of its DTensors: weights, constants and example inputs.
+
+    The program is changed in place. Every process of the meshes must call it, since they exchange their shards. The program then
+    needs no job to be saved, loaded and called: it computes on whole tensors what it computed on DTensors.
+
+    Raises:
+        DecodeError: a node takes the local shard of a DTensor (`to_local()` in the model). Nothing is changed.
+    """
+    from graphwire.bridge.program import check_is_exported_program
+    from graphwire.bridge.torch_compat.dtensors import with_full_tensors
+
+    check_is_exported_program(program)
+    with_full_tensors(program)
+
+
 @public_function("file")
 @options_of(load_with)
 def load_module(

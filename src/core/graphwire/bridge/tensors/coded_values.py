@@ -18,6 +18,7 @@ from graphwire.analysis.validation.value_rules import tensor_difference
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors.symbols import decode_number, encode_int
 from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta, visible_facts
+from graphwire.bridge.torch_compat.dtensors import mesh_of
 from graphwire.bridge.torch_compat.private import (
     FakeTensor,
     as_parameter,
@@ -83,7 +84,7 @@ def class_name(value: Any) -> str:
 _COPIED_BYTES = 1 << 16
 """Parts of up to this many bytes are copied before the trial decoding, so that a codec that writes into its parts is
 detected on a copy."""
-_REMEDY = "Save a plain tensor in its place (of a DTensor `full_tensor()`), or install a plugin whose codec makes it again"
+_REMEDY = "Save a plain tensor in its place, or install a plugin whose codec makes it again"
 _AT_FAULT = "This is a fault of its plugin: repair or update it, or name it in GRAPHWIRE_DISABLE_PLUGINS"
 
 
@@ -184,7 +185,8 @@ def _decode_again(
     try:
         # A copy, so that a codec that changes the tree it reads does not change the record.
         look = msgspec.structs.replace(record, tree=copy_tree(record.tree))
-        made = decode_coded(registry, name, look, parts)
+        with mesh_of(value):
+            made = decode_coded(registry, name, look, parts)
     except GraphwireError as error:
         raise EncodeError(
             f"what the constant codec {record.codec} writes of this {class_name(value)} could not be loaded: "

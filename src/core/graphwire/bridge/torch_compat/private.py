@@ -188,7 +188,6 @@ def world_groups() -> list[WorldGroup]:
 
 
 _OF_A_JOB = {
-    ("torch.distributed.tensor", "DTensor"): "a DTensor",
     ("torch.distributed.device_mesh", "DeviceMesh"): "a device mesh",
     ("torch.distributed", "ProcessGroup"): "a process group",
 }
@@ -196,7 +195,7 @@ _OF_A_JOB = {
 
 
 def kind_of_job_value(value: Any) -> str:
-    """Return what a value is if it refers to the processes of the job that made it, such as `a DTensor`; else an empty
+    """Return what a value is if it refers to the processes of the job that made it, such as `a device mesh`; else an empty
     text."""
     for (module, name), kind in _OF_A_JOB.items():
         # Nothing is imported: without its module, there is no instance.
