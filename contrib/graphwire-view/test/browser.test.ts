@@ -91,6 +91,8 @@ shown("edges say the types of values", "transformer", async (page) => {
 
 shown("subgraphs are inside their node, and modules fold", "cond", async (page) => {
   const inside = async (): Promise<string[]> => page.locator(".box.subgraph title").allTextContents();
+  await page.getByRole("button", { name: "Unfold all" }).click();
+  await page.getByTitle("Show everything").click();
   assert.deepEqual((await inside()).sort(), ["false_graph_0", "true_graph_0", "true_graph_0/false_graph_0", "true_graph_0/true_graph_0"]);
   await page.getByRole("button", { name: "Fold all", exact: true }).click();
   assert.deepEqual(await inside(), []);
@@ -224,10 +226,18 @@ for (const [width, height] of [[1440, 900], [390, 844]] as const) {
   }, { width, height });
 }
 
-shown("the whole program fits the first screen", "convnet", async (page) => {
-  const [stage, output] = [await page.locator("#drawing").boundingBox(), await page.locator(".box.output").boundingBox()];
-  assert.ok(stage && output && output.y + output.height <= stage.y + stage.height);
-}, { width: 1440, height: 900 });
+for (const name of ["convnet", "dense", "cond", "transformer"]) {
+  shown(`the whole program fits the first screen, and nothing stands on it: ${name}`, name, async (page) => {
+    const stage = await page.locator("#drawing").boundingBox();
+    assert.ok(stage !== null);
+    for (const box of await page.locator("#drawing .box").all()) {
+      const found = await box.boundingBox();
+      assert.ok(found && found.x >= stage.x && found.x + found.width <= stage.x + stage.width && found.y >= stage.y && found.y + found.height <= stage.y + stage.height, (await box.getAttribute("aria-label")) ?? "");
+    }
+    const covering = await page.evaluate(() => [...document.querySelectorAll("#foot, #view")].filter((each) => each.getBoundingClientRect().bottom > (document.getElementById("drawing")?.getBoundingClientRect().top ?? 0) && each.getBoundingClientRect().top < (document.getElementById("drawing")?.getBoundingClientRect().bottom ?? 0)).length);
+    assert.equal(covering, 0);
+  }, { width: 1440, height: 900 });
+}
 
 shown("nodes that only reshape have boxes on request, which is remembered", "deep", async (page) => {
   const toggle = page.getByRole("button", { name: "Reshaping" });

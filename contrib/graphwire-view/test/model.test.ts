@@ -8,12 +8,12 @@ import { bufferSource, openFile } from "graphwire-js";
 
 import { noFacts, readFacts } from "../src/facts.js";
 import { titleOf } from "../src/layout/boxes.js";
-import { inColumns } from "../src/layout/columns.js";
+import { inColumns, type Arrange } from "../src/layout/columns.js";
 import { dagreLayout } from "../src/layout/dagre.js";
 import { layeredLayout } from "../src/layout/layered.js";
-import type { Arrangement, Connection, Sized } from "../src/layout/places.js";
-import { sceneOf } from "../src/layout/scene.js";
-import { clipped, textWidth, visibleText } from "../src/layout/text.js";
+import { inOrder, meets, type Arrangement, type Connection, type Sized } from "../src/layout/places.js";
+import { labelBox, sceneOf } from "../src/layout/scene.js";
+import { clipped, visibleText } from "../src/layout/text.js";
 import { DEFAULTS, defaultsOf, schemaDefaults } from "../src/model/defaults.js";
 import { framesOf, type Frame, type FrameStep } from "../src/model/frames.js";
 import { within, type Item } from "../src/model/items.js";
@@ -49,6 +49,14 @@ function overlaps(sizes: readonly Sized[], { places }: Arrangement): number {
     for (const other of rows.slice(index + 1, index + 200)) if (other.y < row.bottom && other.x < row.right && row.x < other.right) found += 1;
   });
   return found;
+}
+
+/** A screen of 1440 × 900, less what is beside and above the drawing. */
+const SCREEN = { width: 1080, height: 750 };
+
+/** Returns what lays out some of the boxes. */
+function arranging(layout: (sizes: readonly Sized[], connections: readonly Connection[]) => Arrangement, sizes: readonly Sized[], connections: readonly Connection[]): Arrange {
+  return (own, edges) => layout(own.map((index) => sizes[index] as Sized), edges.map((edge) => ({ from: own.indexOf(connections[edge]?.from ?? 0), to: own.indexOf(connections[edge]?.to ?? 0) })));
 }
 
 const DIAMONDS: Connection[] = Array.from({ length: 30 }, (_, index) => index * 3).flatMap((at) => [
@@ -156,13 +164,57 @@ test("time runs down: no wire goes up, however programs are folded", async () =>
   }
 });
 
-test("no label of a wire stands on another one of its row", async () => {
-  for (const name of ["twice.pt2", "transformer.pt2", "work.pt2", "loop.pt2"]) {
+test("a label of a wire stands on no box and on no other label", async () => {
+  for (const name of ["twice.pt2", "transformer.pt2", "work.pt2", "loop.pt2", "dense.pt2", "cond.pt2"]) {
     const { side } = await shown([name]);
-    const { wires } = sceneOf(side.items.root, { open: groups(side.items.root), weights: false, reshapes: true });
-    const labels = wires.flatMap(({ label, points: [start], cut }) => (label === "" || start === undefined || cut ? [] : [{ ...start, end: start.x + textWidth(label, 12) }]));
-    for (const { x, y, end } of labels) assert.ok(labels.filter((other) => Math.abs(other.y - y) < 0.5 && other.x > x && other.x < end).length === 0, name);
+    for (const screen of [undefined, SCREEN]) {
+      const { wires, boxes: all } = sceneOf(side.items.root, { open: groups(side.items.root), weights: false, reshapes: true, screen });
+      const labels = wires.flatMap((wire) => (wire.label === "" ? [] : [{ ...labelBox(wire, wire.labelX), label: wire.label }]));
+      assert.ok(labels.length > all.length / 4, `${name}: ${labels.length} labels of ${all.length} boxes`);
+      labels.forEach((label, index) => {
+        const closed = all.filter(({ open }) => !open);
+        for (const other of [...closed, ...labels.slice(index + 1)]) assert.ok(!meets(label, other), `${name}: ${label.label}`);
+      });
+    }
   }
+});
+
+test("a program that is too tall for the screen stands in columns that fit, also if everything uses everything", async () => {
+  const { side } = await shown(["dense.pt2"]);
+  const { width, height, wires } = sceneOf(side.items.root, { open: new Set([side.items.root]), weights: false, reshapes: false, screen: SCREEN });
+  assert.ok(width <= SCREEN.width && height <= SCREEN.height + 40, `${width} × ${height}`);
+  assert.ok(wires.some(({ cut }) => cut));
+  for (let seed = 1; seed <= 40; seed++) {
+    const nodes = randomProgram(seed);
+    const sizes = nodes.map(() => ({ width: 120, height: 40, rank: null }));
+    const connections = nodes.flatMap(({ operands }, to) => operands.map((from) => ({ from, to })));
+    const arrange = arranging(dagreLayout, sizes, connections);
+    const found = inColumns(arrange, sizes, connections, SCREEN);
+    assert.equal(overlaps(sizes, found), 0, `seed ${seed}`);
+    if (found.cut !== undefined) assert.ok(found.height <= SCREEN.height && found.width <= SCREEN.width, `seed ${seed}: ${found.width} × ${found.height}`);
+    const { width: most, height: tall } = inColumns(arrange, sizes, connections, { width: 60, height: 60 });
+    assert.ok(most < 4000 && tall < 8000, "what fits no screen is as without one");
+  }
+});
+
+test("neighbours stand in the order of the program, rather than against it", () => {
+  for (let seed = 1; seed <= 40; seed++) {
+    const nodes = randomProgram(seed);
+    const sizes = nodes.map(() => ({ width: 60, height: 30, rank: null }));
+    const given = dagreLayout(sizes, nodes.flatMap(({ operands }, to) => operands.map((from) => ({ from, to }))));
+    const { places, bends } = inOrder(given, sizes);
+    const rows = [...places.entries()].sort(([, a], [, b]) => a.y - b.y || a.x - b.x);
+    const along = rows.reduce((sum, [index, { y }], at) => sum + (rows[at - 1]?.[1].y === y ? Math.sign(index - (rows[at - 1]?.[0] ?? 0)) : 0), 0);
+    assert.ok(along >= 0, `seed ${seed}`);
+    assert.ok([...places, ...bends.flat()].every(({ x }) => x >= -0.5 && x <= given.width + 0.5));
+  }
+});
+
+test("graphs inside operators of control flow say what they are for", async () => {
+  const titles = async (name: string): Promise<string[]> => [...within((await shown([name])).side.items.root)].filter(({ kind }) => kind === "subgraph").map(({ title }) => title);
+  const found = await titles("cond.pt2");
+  assert.deepEqual(found.map((title) => title.replace(/then, if \w+/, "then").split(" · ")[0]), ["then", "then", "else", "else"]);
+  assert.deepEqual((await titles("loop.pt2")).map((title) => title.split(" · ")[0]), ["while", "do"]);
 });
 
 test("a module that is called twice has two frames, and one of a single operator is that operator", async () => {
@@ -176,6 +228,8 @@ test("equal layers are one box at first, also many outputs", async () => {
   const { side } = await shown(["deep.pt2"]);
   const runs = [...within(side.items.root)].filter(({ kind }) => kind === "run");
   assert.deepEqual(runs.map(titleOf), ["layers 0–11 · 12 × Layer", "30 outputs"]);
+  const many = [...within((await shown(["dense.pt2"])).side.items.root)].filter(({ kind, parent }) => kind === "run" && parent?.kind === "program");
+  assert.deepEqual(many.map(titleOf), ["60 × add", "60 outputs"]);
   assert.ok(sceneOf(side.items.root, { open: firstOpen(side.items.root), weights: false, reshapes: false }).boxes.length < 40);
 });
 
@@ -186,15 +240,18 @@ test("a thousand boxes in a row stand in several, and a long chain in columns", 
   assert.ok(found.width < 4000, String(found.width));
   assert.equal(overlaps(sizes, found), 0);
   const chain = Array.from({ length: 1000 }, (_, index) => ({ from: index, to: index + 1 }));
-  const tall = inColumns(layeredLayout(sizes, chain), sizes, chain);
+  const tall = inColumns(arranging(layeredLayout, sizes, chain), sizes, chain);
   assert.ok(tall.width / tall.height > 1 && tall.width / tall.height < 3);
   assert.equal(overlaps(sizes, tall), 0);
 });
 
 test("texts on every colour of the drawing have contrast AA, in both themes", () => {
   const style = readFileSync(new URL(import.meta.url).pathname.replace(/build\/test\/.*/, "src/page/style.css"), "utf8");
-  const themes = [...style.matchAll(/\{\n((?: +--[\w-]+: #[0-9a-f]{6};\n)+)/g)].map(([, text = ""]) => new Map([...text.matchAll(/--([\w-]+): (#\w{6});/g)].map(([, name = "", colour = ""]) => [name, colour])));
-  assert.equal(themes.length, 3);
+  const themes = [/^:root \{[^}]+|^\.\w+ \{ --c.*/gm, /^(:root)?\[data-theme="dark"\] (\{[^}]+|\.\w+ \{ --c.*)/gm].map((blocks) => new Map([...style.matchAll(blocks)].flatMap(([block]) => {
+    const [, category] = /\.(\w+) \{/.exec(block) ?? [];
+    return [...block.matchAll(/--([\w-]+): (#\w{6});/g)].map(([, name = "", colour = ""]) => [category === undefined ? name : name.replace("c", `c-${category}`), colour] as const);
+  })));
+  for (const theme of themes) assert.equal([...theme.keys()].filter((name) => name.startsWith("c-")).length, 18);
   for (const theme of themes) {
     const light = (name: string): number => {
       const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => parseInt((theme.get(name) ?? "").slice(at, at + 2), 16) / 255).map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));

@@ -197,6 +197,24 @@ def deep() -> ExportedProgram:
     return export(Deep(), (torch.ones(2, 8),))
 
 
+class Dense(torch.nn.Module):
+    """Every layer reads the results of all before it, and many nodes of one operator stand in a row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = torch.nn.ModuleList(torch.nn.Conv2d(8 + 4 * each, 4, 3, padding=1) for each in range(10))
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        found = [x]
+        for conv in self.convs:
+            found.append(torch.relu(conv(torch.cat(found, 1))))
+        return [found[-1] + index for index in range(60)]
+
+
+def dense() -> ExportedProgram:
+    return export(Dense(), (torch.ones(1, 8, 8, 8),))
+
+
 class Work(torch.nn.Module):
     """An operator of each formula by which the page counts operations."""
 
@@ -252,5 +270,6 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     twice,
     deep,
     changed_deep,
+    dense,
     work,
 )

@@ -1,54 +1,80 @@
-/** Columns: an arrangement that is much too tall is cut, and its pieces stand side by side. Time runs down in each, and to the right. */
+/** Columns: what is much too tall is cut, and its pieces stand side by side. Time runs down in each, and to the right. */
 
-import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Sized } from "./places.js";
+import { BOX_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
 
 /** An arrangement that is less tall is not cut, unless it can be seen as a whole only that way. */
 export const TALL = 6000;
 /** How much wider than tall the columns together are. */
 const RATIO = 1.6;
-const GAP = 4 * BOX_GAP;
+const GAP = 3 * BOX_GAP;
+/** How many more columns are tried, so that each fits. */
+const MORE = 2;
+/** Longer wires are cut, too, where columns are too wide with them. */
+const LONG = 160;
 
-/** Returns an arrangement in as many columns as it needs. Wires from one column to another are cut. */
-export function inColumns(given: Arrangement, sizes: readonly Sized[], connections: readonly Connection[], tall = TALL): Arrangement {
-  const { places, bends, width, height } = given;
+/** Lays out some of the boxes, with some of the connections between them; both by their positions. */
+export type Arrange = (boxes: readonly number[], edges: readonly number[]) => Arrangement;
+
+/** Lays out boxes in as many columns as they need. Wires from one column to another are cut. With a screen, the columns fit it, if they can. */
+export function inColumns(arrange: Arrange, sizes: readonly Sized[], connections: readonly Connection[], screen?: { readonly width: number; readonly height: number }): Arrangement {
+  const tall = screen?.height ?? TALL;
+  const given = arrange([...sizes.keys()], [...connections.keys()]);
+  const { places, width, height } = given;
   if (height <= tall) return given;
-  const count = tall < TALL ? Math.ceil(height / tall) : Math.round(Math.sqrt((height * RATIO) / (width + GAP)));
-  if (count < 2) return given;
-  const tops = cuts(given, sizes, height / count - (tall < TALL ? RANK_GAP : 0));
-  const columnOf = (y: number): number => {
-    let [low, high] = [0, tops.length - 1];
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if ((tops[middle] ?? 0) <= y) low = middle;
-      else high = middle - 1;
+  const least = screen !== undefined ? Math.ceil(height / tall) : Math.round(Math.sqrt((height * RATIO) / (width + GAP)));
+  for (let count = Math.max(2, least); count <= least + MORE; count++) {
+    const tops = cuts(given, sizes, count);
+    const columnOf = places.map(({ y }) => tops.findLastIndex((top) => top <= y));
+    const columns = tops.map((_, column) => columnOf.flatMap((own, box) => (own === column ? [box] : [])));
+    const leaves = new Set([...connections.keys()].filter((index) => columnOf[connections[index]?.from ?? 0] !== columnOf[connections[index]?.to ?? 0]));
+    let found = sideBySide(columns, columnOf, leaves, arrange, connections);
+    if (screen !== undefined && found.width > screen.width) {
+      connections.forEach(({ from, to }, index) => {
+        if ((places[to]?.y ?? 0) - (places[from]?.y ?? 0) > LONG) leaves.add(index);
+      });
+      found = sideBySide(columns, columnOf, leaves, arrange, connections);
     }
-    return low;
-  };
-  const columns = places.map(({ y }) => columnOf(y));
-  const cut = new Set(given.cut);
-  connections.forEach(({ from, to }, index) => {
-    if (columns[from] !== columns[to]) cut.add(index);
-  });
-  const bottoms = tops.map((top, column) => (tops[column + 1] ?? height + RANK_GAP) - RANK_GAP - top);
-  const moved = ({ x, y }: { readonly x: number; readonly y: number }, column: number): { x: number; y: number } => ({ x: x + column * (width + GAP), y: y - (tops[column] ?? 0) });
-  return {
-    places: places.map((place, index) => moved(place, columns[index] ?? 0)),
-    bends: bends.map((points, index) => (cut.has(index) ? [] : points.map((point) => moved(point, columns[connections[index]?.from ?? 0] ?? 0)))),
-    cut,
-    width: tops.length * (width + GAP) - GAP,
-    height: Math.max(...bottoms),
-  };
+    if (screen === undefined || (found.height <= tall && found.width <= screen.width)) return found;
+  }
+  return height <= TALL ? given : inColumns(arrange, sizes, connections); // what does not fit is read from the top
 }
 
-/** Returns where columns begin: at boxes with nothing beside them that began earlier. */
-function cuts({ places }: Arrangement, sizes: readonly Sized[], tall: number): number[] {
-  const order = places.map((_, index) => index).sort((a, b) => (places[a]?.y ?? 0) - (places[b]?.y ?? 0));
-  const tops = [0];
+/** Lays out each column by itself, without the connections that leave it. */
+function sideBySide(columns: readonly (readonly number[])[], columnOf: readonly number[], leaves: ReadonlySet<number>, arrange: Arrange, connections: readonly Connection[]): Arrangement {
+  const inside = columns.map((): number[] => []);
+  const cut = new Set(leaves);
+  connections.forEach(({ from }, index) => {
+    if (!leaves.has(index)) inside[columnOf[from] ?? 0]?.push(index);
+  });
+  const places: Point[] = [];
+  const bends: (readonly Point[])[] = connections.map(() => []);
+  let [left, height] = [0, 0];
+  columns.forEach((boxes, column) => {
+    const edges = inside[column] ?? [];
+    const made = arrange(boxes, edges);
+    const moved = ({ x, y }: Point): Point => ({ x: x + left, y });
+    boxes.forEach((box, at) => { places[box] = moved(made.places[at] as Point); });
+    edges.forEach((edge, at) => {
+      bends[edge] = (made.bends[at] ?? []).map(moved);
+      if (made.cut?.has(at) === true) cut.add(edge);
+    });
+    left += made.width + GAP;
+    height = Math.max(height, made.height);
+  });
+  return { places, bends, cut, width: left - GAP, height };
+}
+
+/** Returns where columns of about the same height begin: at boxes with nothing beside them that began earlier. */
+function cuts({ places, height }: Arrangement, sizes: readonly Sized[], count: number): number[] {
+  const order = [...places.keys()].sort((a, b) => (places[a]?.y ?? 0) - (places[b]?.y ?? 0));
+  const free: number[] = [];
   let bottom = 0;
   for (const index of order) {
     const { y } = places[index] ?? { y: 0 };
-    if (y >= bottom && y - (tops.at(-1) ?? 0) >= tall) tops.push(y);
+    if (y >= bottom && y > 0) free.push(y);
     bottom = Math.max(bottom, y + (sizes[index]?.height ?? 0));
   }
-  return tops;
+  const wanted = Array.from({ length: count - 1 }, (_, index) => ((index + 1) * height) / count);
+  const nearest = wanted.map((y) => free.reduce((best, each) => (Math.abs(each - y) < Math.abs(best - y) ? each : best), 0));
+  return [...new Set([0, ...nearest])];
 }

@@ -5,6 +5,19 @@ export interface Point {
   readonly y: number;
 }
 
+export interface Rectangle extends Point {
+  readonly width: number;
+  readonly height: number;
+}
+
+export function meets(a: Rectangle, b: Rectangle): boolean {
+  return a.x <= b.x + b.width && b.x <= a.x + a.width && a.y <= b.y + b.height && b.y <= a.y + a.height;
+}
+
+export function contains(outer: Rectangle, inner: Rectangle): boolean {
+  return outer.x <= inner.x && outer.y <= inner.y && outer.x + outer.width >= inner.x + inner.width && outer.y + outer.height >= inner.y + inner.height;
+}
+
 /** A box to be placed. The graph flows from the top to the bottom. */
 export interface Sized {
   readonly width: number;
@@ -33,6 +46,19 @@ export const RANK_GAP = 26;
 /** No row of boxes is wider than this: what does not fit goes below. */
 export const MOST_WIDTH = 2600;
 export const BOX_GAP = 22;
+
+/** Returns an arrangement as in a mirror, if more neighbours in its rows stand against the order that they have than along it. */
+export function inOrder(given: Arrangement, sizes: readonly Sized[]): Arrangement {
+  const middle = (index: number): Point => ({ x: (given.places[index]?.x ?? 0) + (sizes[index]?.width ?? 0) / 2, y: Math.round((given.places[index]?.y ?? 0) + (sizes[index]?.height ?? 0) / 2) });
+  const order = [...given.places.keys()].filter((index) => sizes[index]?.rank === null).map((index) => ({ index, ...middle(index) })).sort((a, b) => a.y - b.y || a.x - b.x);
+  const sum = order.reduce((total, { index, y }, at) => total + (order[at - 1]?.y === y ? Math.sign(index - (order[at - 1]?.index ?? 0)) : 0), 0);
+  if (sum >= 0) return given;
+  return {
+    ...given,
+    places: given.places.map(({ x, y }, index) => ({ x: given.width - x - (sizes[index]?.width ?? 0), y })),
+    bends: given.bends.map((points) => points.map(({ x, y }) => ({ x: given.width - x, y }))),
+  };
+}
 
 /** Leads connections straight down past the boxes beside their ends, whose middles are at the same height. */
 export function upright(given: Arrangement, sizes: readonly Sized[], connections: readonly Connection[]): Arrangement {

@@ -4,19 +4,15 @@ import type { Item, Link } from "../model/items.js";
 import { levelsOf, type Edge, type End, type Folding, type Level, type Port } from "../model/levels.js";
 import { valueFacts } from "../model/values.js";
 import { captionOf, HEADER, sizeOf, wireLabel, type Caption } from "./boxes.js";
-import { inColumns } from "./columns.js";
+import { inColumns, type Arrange } from "./columns.js";
 import { dagreLayout } from "./dagre.js";
 import { layeredLayout } from "./layered.js";
 import { withLoose } from "./loose.js";
 import { clipped, textWidth } from "./text.js";
-import { MOST_WIDTH, upright, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
+import { contains, inOrder, meets, MOST_WIDTH, upright, type Arrangement, type Connection, type Point, type Rectangle, type Sized } from "./places.js";
 
-export interface Box {
+export interface Box extends Rectangle {
   readonly item: Item;
-  readonly x: number;
-  readonly y: number;
-  readonly width: number;
-  readonly height: number;
   readonly open: boolean;
   readonly caption: Caption;
   /** How many frames are around it. */
@@ -26,11 +22,13 @@ export interface Box {
 export interface Wire {
   readonly links: readonly Link[];
   readonly points: readonly Point[];
-  /** The types of its values; empty where the label stands on another wire with the same beginning. */
+  /** The types of its values; empty where the label stands on another wire with the same beginning, or has no place. */
   readonly label: string;
+  /** Where the label begins, once it has a place. */
+  readonly labelX: number;
   /** Whether it ends at the item that uses the values, not at a port on the way. */
   readonly arrives: boolean;
-  /** Whether it is the last piece of one that is cut; its label then names where it comes from. */
+  /** Whether it is the last piece of one that is cut; the label then names where it, and others that end at the box, come from. */
   readonly cut: boolean;
 }
 
@@ -53,6 +51,8 @@ const PORT = { width: 10, height: 1 };
 const FAN = 16;
 /** The length of the last piece of a wire that is cut. */
 const STUB = 16;
+/** The sources of cut wires that a label names. */
+const NAMED = 2;
 /** A rank of ports needs less distance from the border than a rank of boxes. */
 const PORT_GAP = 16;
 
@@ -73,29 +73,47 @@ export function sceneOf(root: Item, folding: Folding): Scene {
   const boxes: Box[] = [];
   const wires: Wire[] = [];
   collect(placed, { x: 0, y: 0, depth: 0 }, boxes, wires);
-  return { boxes, wires: withoutCollisions(wires), boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
+  return { boxes, wires: withLabels(wires, boxes), boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
 }
 
-/** Drops the labels that would stand on others of their row: the first one from the left stays. */
-function withoutCollisions(wires: readonly Wire[]): Wire[] {
-  const rows = new Map<number, { readonly wire: Wire; readonly x: number }[]>();
-  for (const wire of wires) {
-    const [start] = wire.points;
-    if (start === undefined || wire.label === "" || wire.cut) continue;
-    const y = Math.round(start.y);
-    const row = rows.get(y);
-    if (row === undefined) rows.set(y, [{ wire, x: start.x }]);
-    else row.push({ wire, x: start.x });
-  }
-  const dropped = new Set<Wire>();
-  for (const row of rows.values()) {
-    let end = -Infinity;
-    for (const { wire, x } of row.sort((a, b) => a.x - b.x)) {
-      if (x < end) dropped.add(wire);
-      else end = x + 5 + textWidth(wire.label, 12);
+/** The height of the bands in which labels look for what is in their way. */
+const BAND = 40;
+const LABEL_GAP = 5;
+
+/** The rectangle of a label that begins somewhere. */
+export function labelBox({ points: [start], label, cut }: Wire, x: number): Rectangle {
+  return { x, y: (start?.y ?? 0) + (cut ? -2 : 5), width: textWidth(label, 12), height: 12 };
+}
+
+/** Gives each label a place that no box and no other label has: at the right of its wire, or at the left. Without one it is dropped. */
+function withLabels(wires: readonly Wire[], boxes: readonly Box[]): Wire[] {
+  const bands = new Map<number, (Rectangle & { readonly open?: boolean })[]>();
+  const bandsOf = ({ y, height }: Rectangle): number[] => Array.from({ length: Math.floor((y + height) / BAND) - Math.floor(y / BAND) + 1 }, (_, at) => Math.floor(y / BAND) + at);
+  const add = (taken: Rectangle): void => {
+    for (const band of bandsOf(taken)) {
+      const known = bands.get(band);
+      if (known === undefined) bands.set(band, [taken]);
+      else known.push(taken);
     }
+  };
+  boxes.forEach(add);
+  const start = ({ points }: Wire): Point => points[0] ?? { x: 0, y: 0 };
+  const places = new Map<Wire, number>();
+  for (const wire of wires.filter(({ label }) => label !== "").sort((a, b) => start(a).y - start(b).y || start(a).x - start(b).x)) {
+    const from = start(wire);
+    const at = (x: number): Rectangle => labelBox(wire, x);
+    const found = [from.x + LABEL_GAP, from.x - LABEL_GAP - at(0).width].find((x) => {
+      const wanted = at(x);
+      return x >= 0 && !bandsOf(wanted).some((band) => bands.get(band)?.some((taken) => meets(taken, wanted) && !(taken.open === true && contains(taken, { ...from, width: 0, height: 1 }))));
+    });
+    if (found === undefined) continue;
+    places.set(wire, found);
+    add(at(found));
   }
-  return wires.map((wire) => (dropped.has(wire) ? { ...wire, label: "" } : wire));
+  return wires.map((wire) => {
+    const labelX = places.get(wire);
+    return labelX === undefined ? { ...wire, label: "" } : { ...wire, labelX };
+  });
 }
 
 function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: boolean, screen?: Folding["screen"]): Placed {
@@ -114,10 +132,16 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: bool
   const small = isSmall && sizes.length <= DAGRE_BOXES && connections.length <= DAGRE_EDGES;
   const wide = screen?.width ?? MOST_WIDTH;
   const layered: typeof dagreLayout = (some, tied) => layeredLayout(some, tied, wide);
-  const first = withLoose(small ? dagreLayout : layered, sizes, connections);
-  const arranged = small && first.width > wide ? withLoose(layered, sizes, connections) : first;
-  const labelled = level.edges.reduce((most, edge, index) => Math.max(most, labelEnd(edge, arranged.places[connections[index]?.from ?? 0], sizes[connections[index]?.from ?? 0])), arranged.width);
-  const arrangement = inColumns({ ...upright(arranged, sizes, connections), width: labelled }, sizes, connections, screen?.height);
+  const arrange: Arrange = (indices, edges) => {
+    const own = new Map(indices.map((index, at) => [index, at]));
+    const some = indices.map((index) => sizes[index] as Sized);
+    const tied = edges.map((edge): Connection => ({ from: own.get(connections[edge]?.from ?? 0) ?? 0, to: own.get(connections[edge]?.to ?? 0) ?? 0 }));
+    const first = withLoose(small ? dagreLayout : layered, some, tied);
+    const arranged = inOrder(small && first.width > wide ? withLoose(layered, some, tied) : first, some);
+    const labelled = edges.reduce((most, edge, at) => Math.max(most, labelEnd(level.edges[edge] as Edge, arranged.places[tied[at]?.from ?? 0], some[tied[at]?.from ?? 0])), arranged.width);
+    return { ...upright(arranged, some, tied), width: labelled };
+  };
+  const arrangement = inColumns(arrange, sizes, connections, screen);
   const isRoot = group.parent === null;
   const least = isRoot ? 0 : sizeOf(group).width;
   const width = Math.max(least, arrangement.width) + 2 * PADDING;
@@ -183,6 +207,7 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const starts = startsOf(level.edges, frame);
   const stops = stopsOf(level.edges, frame, bends, starts);
   const labelled = new Set<string>();
+  const sources = sourcesOf(level.edges, arrangement.cut, stops);
   return level.edges.flatMap((edge, index): Wire[] => {
     const start = starts[index] as Point;
     const label = isLabelled(edge.from) ? labelOf(edge) : "";
@@ -192,13 +217,34 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
     const stop = stops[index] as Point;
     const arrives = edge.to.member !== null && edge.to.port === null;
     const { links } = edge;
-    if (arrangement.cut?.has(index) !== true) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, arrives, cut: false }];
-    const source = clipped(links[0]?.from.title ?? "", 16);
-    const last: Wire = { links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: `${source} ⤵`, arrives, cut: true };
+    if (arrangement.cut?.has(index) !== true) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, labelX: 0, arrives, cut: false }];
+    const last: Wire = { links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: sources.get(index) ?? "", labelX: 0, arrives, cut: true };
     const isFirst = !labelled.has(`${start.x} ${start.y}`);
     labelled.add(`${start.x} ${start.y}`);
-    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, arrives: true, cut: false }, last] : [last];
+    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, labelX: 0, arrives: true, cut: false }, last] : [last];
   });
+}
+
+/** Returns where the cut edges that end at each box come from, by the last of them from the left: `relu, relu_1 +5 ⤵`. */
+function sourcesOf(edges: readonly Edge[], cut: ReadonlySet<number> | undefined, stops: readonly Point[]): Map<number, string> {
+  const ends = new Map<Item | Port | null, number[]>();
+  for (const index of cut ?? []) {
+    const { member, port } = (edges[index] as Edge).to;
+    const known = ends.get(port ?? member);
+    if (known === undefined) ends.set(port ?? member, [index]);
+    else known.push(index);
+  }
+  return new Map(Array.from(ends.values(), (indices) => {
+    indices.sort((a, b) => (stops[a]?.x ?? 0) - (stops[b]?.x ?? 0));
+    const names = [...new Set(indices.map((index) => nameOf(edges[index] as Edge)))];
+    const more = names.length > NAMED ? ` +${names.length - NAMED}` : "";
+    return [indices.at(-1) ?? 0, `${names.slice(0, NAMED).map((name) => clipped(name, 16)).join(", ")}${more} ⤵`] as const;
+  }));
+}
+
+function nameOf({ from: { member }, links }: Edge): string {
+  if (member === null) return links[0]?.from.title ?? "";
+  return member.kind === "node" ? member.name : member.title;
 }
 
 /** Whether an edge begins at an item whose box does not already say its type. */

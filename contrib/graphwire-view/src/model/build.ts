@@ -131,15 +131,17 @@ function framed(nodes: readonly Node[], steps: readonly (readonly ModuleStep[])[
   });
 }
 
-/** The branches of `cond`, by argument. */
-const BRANCHES = new Map([["true_graph", "then"], ["true_fn", "then"], ["false_graph", "else"], ["false_fn", "else"]]);
+/** What the graphs of operators of control flow are for, in their order. */
+const ROLES: Readonly<Record<string, readonly string[]>> = { cond: ["then", "else"], while_loop: ["while", "do"], scan: ["each"], associative_scan: ["each"], map_impl: ["each"] };
 
 function addSubgraphs(builder: Builder, item: Item, node: Node, steps: readonly ModuleStep[]): void {
-  for (const held of subgraphsOf(node)) {
+  const roles = ROLES[node.target.replace("torch.ops.higher_order.", "")] ?? [];
+  const [condition = ""] = node.inputs.slice(0, 1).flatMap(({ arg }) => namesIn(arg));
+  for (const [index, held] of subgraphsOf(node).entries()) {
     const argument = node.inputs.find(({ arg }) => arg.variant === "as_graph" && arg.value === held)?.name ?? "";
     const scope = scopeOf(held.graph, `${item.scope.prefix}${held.name}/`, builder.side);
-    const branch = BRANCHES.get(argument);
-    const title = branch !== undefined && node.target.endsWith(".cond") ? `${branch} · ${held.name}` : argument === "" || argument === held.name ? held.name : `${argument}: ${held.name}`;
+    const role = roles[index] ?? (argument === held.name ? "" : argument);
+    const title = [role === "then" && condition !== "" ? `then, if ${condition}` : role, held.name].filter((each) => each !== "").join(" · ");
     const group = builder.add("subgraph", { parent: item, scope: item.scope }, { name: held.name, title });
     held.graph.inputs.forEach((input, index) => {
       const values = namesIn(input);

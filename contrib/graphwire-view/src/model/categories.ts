@@ -5,6 +5,10 @@ import type { Item } from "./items.js";
 
 export type Category = "linear" | "activation" | "norm" | "attention" | "shape" | "arithmetic" | "control" | "reduce" | "lookup" | "other";
 
+/** Operators that only reshape, copy or check. */
+const PASSES = "view.*|unsafe_view|reshape.*|unsqueeze|squeeze|expand.*|permute|transpose|t|numpy_T|mT|contiguous|clone|to|to_copy|type_as|alias|detach|lift.*|flatten|unflatten|ravel|movedim|swapaxes|swapdims|sym_.*|assert.*|convert_element_type|broadcast_in_dim|device_put";
+const PASSING = new RegExp(`^(${PASSES})$`);
+
 /** The categories, with their names; an operator is in the first whose pattern its name matches. */
 export const CATEGORIES: readonly { readonly category: Category; readonly title: string; readonly names: RegExp }[] = [
   { category: "control", title: "Control flow", names: /^(cond|while_loop|map|map_impl|scan|associative_scan|invoke_subgraph|wrap.*|.*checkpoint.*|triton_kernel.*|auto_functionalized.*|run_with.*|with_effects|executorch_call.*|call_torchbind)$/ },
@@ -14,7 +18,7 @@ export const CATEGORIES: readonly { readonly category: Category; readonly title:
   { category: "activation", title: "Activation", names: /relu|gelu|silu|sigmoid|softmax|softplus|softsign|swish|mish|^(tanh|elu|selu|celu|glu|hardtanh|threshold|tanhshrink|hardshrink|softshrink)/ },
   { category: "lookup", title: "Lookup", names: /^(embedding.*|index.*|gather|scatter.*|take.*|one_hot|bucketize|searchsorted|nonzero|masked_select|select_scatter|slice_scatter|grid_sampler.*)$/ },
   { category: "reduce", title: "Reduction, pooling", names: /pool|^(sum|mean|amax|amin|max|min|argmax|argmin|prod|var|std|var_mean|std_mean|any|all|norm|cumsum|cumprod|logsumexp|sort|topk|median|aminmax|count_nonzero|histc|unique.*|.*loss.*|upsample.*|_?upsample.*|interpolate)$/ },
-  { category: "shape", title: "Shape, copy", names: /^(view.*|unsafe_view|reshape.*|unsqueeze|squeeze|expand.*|permute|transpose|t|numpy_T|mT|contiguous|clone|to|to_copy|type_as|alias|detach|lift.*|flatten|unflatten|ravel|movedim|swapaxes|swapdims|sym_.*|assert.*|sym_constrain.*|slice|select|narrow|split.*|chunk|unbind|cat|concat.*|stack|pad|constant_pad.*|reflection_pad.*|replication_pad.*|repeat.*|tile|flip|roll|tril|triu|diagonal.*|unfold|pixel_.*|copy|fill.*|zeros.*|ones.*|full.*|empty.*|new_.*|arange.*|linspace|scalar_tensor|eye|item|local_scalar_dense|getitem|as_strided.*|broadcast.*|meshgrid|convert_element_type|broadcast_in_dim|device_put)$/ },
+  { category: "shape", title: "Shape, copy", names: new RegExp(`^(${PASSES}|slice|select|narrow|split.*|chunk|unbind|cat|concat.*|stack|pad|constant_pad.*|reflection_pad.*|replication_pad.*|repeat.*|tile|flip|roll|tril|triu|diagonal.*|unfold|pixel_.*|copy|fill.*|zeros.*|ones.*|full.*|empty.*|new_.*|arange.*|linspace|scalar_tensor|eye|item|local_scalar_dense|getitem|as_strided.*|broadcast.*|meshgrid)$`) },
   { category: "arithmetic", title: "Arithmetic", names: /^(r?(add|sub|mul|div|pow)|true_divide|floor_divide|floordiv|neg|abs|sqrt|rsqrt|exp.*|log.*|sin|cos|tan|a(sin|cos|tan).*|sinh|cosh|erf.*|square|reciprocal|clamp.*|clip|floor|ceil|round|trunc|sign|remainder|fmod|mod|maximum|minimum|max|min|where|masked_fill|eq|ne|lt|gt|le|ge|and|or|not|xor|bitwise_.*|logical_.*|is.*|addcmul|addcdiv|lerp|truediv|rand.*|bernoulli|normal|multinomial|frac|hypot|cumulative|fma|complex|real|imag|conj.*|invert|iand|ior)$/ },
   { category: "other", title: "Other", names: /^/ },
 ];
@@ -37,8 +41,6 @@ export function categoryOf(item: Item): Category {
   KNOWN.set(item.type, found);
   return found;
 }
-
-const PASSING = /^(view.*|unsafe_view|reshape.*|unsqueeze|squeeze|expand.*|permute|transpose|t|numpy_T|mT|contiguous|clone|to|to_copy|type_as|alias|detach|lift.*|flatten|unflatten|ravel|movedim|swapaxes|swapdims|sym_.*|assert.*|convert_element_type|broadcast_in_dim|device_put)$/;
 
 /** Whether a node only reshapes or copies what it gets, asserts something, or computes sizes. */
 export function isPassing(item: Item): boolean {

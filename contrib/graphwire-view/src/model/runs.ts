@@ -3,6 +3,7 @@
  * that module, and neighbours become runs: equal ones (the layers of a transformer), or just many.
  */
 
+import { isPassing } from "./categories.js";
 import { classText, Item, within } from "./items.js";
 
 /** This many equal neighbours are one box. */
@@ -73,9 +74,18 @@ function equalRuns(group: Item, kinds: ReadonlyMap<Item, number>, all: Item[]): 
   }
 }
 
-/** Divides members among runs, and those again. */
+/** Divides members among runs, and those again. Nodes of one operator in a row are one run, if they are many. */
 function manyRuns(group: Item, all: Item[]): void {
-  const members = group.children.filter(({ kind, mark, nodes }) => nodes > 0 && mark === null && kind !== "input" && kind !== "output");
+  const isMember = ({ kind, mark, nodes }: Item): boolean => nodes > 0 && mark === null && kind !== "input" && kind !== "output";
+  if (group.children.filter(isMember).length <= MOST) return;
+  const rows: Item[][] = [];
+  for (const child of group.children) {
+    const last = rows.at(-1);
+    if (isMember(child) && child.kind === "node" && !child.isGroup && !isPassing(child) && last?.[0]?.type === child.type) last.push(child);
+    else rows.push([child]);
+  }
+  for (const row of rows) if (row.length >= MOST && row.length < group.children.length) manyRuns(inOne(group, row, all), all);
+  const members = group.children.filter(isMember);
   if (members.length <= MOST) return;
   const crossing = crossings(group.children);
   const size = Math.ceil(members.length / RUNS);

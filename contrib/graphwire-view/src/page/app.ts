@@ -41,8 +41,6 @@ export interface Parts {
 const FEW_NODES = 12;
 /** The milliseconds of a part of a search. */
 const SLICE = 5;
-/** A drawing that is less wide has its legend folded. */
-const SMALL = 600;
 
 export class App implements Chooser {
   readonly side: Side;
@@ -364,8 +362,7 @@ export class App implements Chooser {
     if (measure === null) {
       const drawn = new Set(this.difference === null ? this.scene.boxes.flatMap(({ item, open }) => (open || item.kind !== "node" || isPassing(item) ? [] : [categoryOf(item)])) : []);
       legend.hidden = drawn.size < 2;
-      const isOpen = remembered("legend") ?? String(legend.parentElement !== null && legend.parentElement.clientWidth > SMALL);
-      legend.replaceChildren(categoryLegend(drawn, isOpen === "true", (open) => { remember("legend", String(open)); }));
+      legend.replaceChildren(categoryLegend(drawn));
       return new Map();
     }
     legend.hidden = false;

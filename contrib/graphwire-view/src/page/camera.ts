@@ -1,14 +1,7 @@
 /** The camera: which part of the drawing is seen, moved by mouse, touch and keys. */
 
-import type { Point } from "../layout/places.js";
+import type { Point, Rectangle } from "../layout/places.js";
 import type { Scene } from "../layout/scene.js";
-
-export interface Rectangle {
-  readonly x: number;
-  readonly y: number;
-  readonly width: number;
-  readonly height: number;
-}
 
 const LEAST = 0.02;
 /** At this scale the smallest texts of the drawing, of 12 pixels, have 11. */

@@ -1,13 +1,13 @@
 /** Draws a scene as SVG. Only what is near the seen part exists as elements, so that size does not matter. */
 
 import { FONT, HEADER, SIGN, hasSign, titleOf } from "../layout/boxes.js";
-import type { Box, Scene, Wire } from "../layout/scene.js";
+import { labelBox, type Box, type Scene, type Wire } from "../layout/scene.js";
 import { textWidth } from "../layout/text.js";
-import type { Point } from "../layout/places.js";
+import { contains, meets, type Point, type Rectangle } from "../layout/places.js";
 import { categoryOf, isPassing } from "../model/categories.js";
 import { MARK_SIGNS } from "../model/difference.js";
 import type { Item } from "../model/items.js";
-import { Camera, type Rectangle } from "./camera.js";
+import { Camera } from "./camera.js";
 import { shownText, svg } from "./elements.js";
 import { signOf } from "./signs.js";
 
@@ -266,10 +266,9 @@ function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElem
   return svg("path", { d: curve(points), class: `wire ${mark}${near ? " near" : ""}${cut ? " cut" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
 }
 
-function wireText({ points: [start], label, cut }: Wire): SVGElement[] {
-  if (start === undefined || label === "") return [];
-  if (cut) return [svg("text", { x: start.x + 4, y: start.y + 8, class: "wire-label" }, label)];
-  return [svg("text", { x: start.x + 5, y: start.y + 15, class: "wire-label" }, label)];
+function wireText(wire: Wire): SVGElement[] {
+  const { x, y } = labelBox(wire, wire.labelX);
+  return [svg("text", { x, y: y + 10, class: "wire-label" }, wire.label)];
 }
 
 /** Returns boxes as one shape. */
@@ -295,12 +294,4 @@ function extent({ points }: Wire): Rectangle {
 
 function grown({ x, y, width, height }: Rectangle, by: number): Rectangle {
   return { x: x - by * width, y: y - by * height, width: width * (1 + 2 * by), height: height * (1 + 2 * by) };
-}
-
-function meets(a: Rectangle, b: Rectangle): boolean {
-  return a.x <= b.x + b.width && b.x <= a.x + a.width && a.y <= b.y + b.height && b.y <= a.y + a.height;
-}
-
-function contains(outer: Rectangle, inner: Rectangle): boolean {
-  return outer.x <= inner.x && outer.y <= inner.y && outer.x + outer.width >= inner.x + inner.width && outer.y + outer.height >= inner.y + inner.height;
 }

@@ -63,10 +63,12 @@ async function show(given: Opened, method?: string): Promise<void> {
   performance.mark("graphwire shown");
 }
 
-function changeTheme(): void {
-  const { dataset } = document.documentElement;
-  const isDark = dataset["theme"] === undefined ? matchMedia("(prefers-color-scheme: dark)").matches : dataset["theme"] === "dark";
-  dataset["theme"] = isDark ? "light" : "dark";
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+/** Whether somebody chose dark or light; null for that of the system. */
+let isDark: boolean | null = null;
+
+function showTheme(dark = isDark ?? DARK.matches): void {
+  document.documentElement.dataset["theme"] = dark ? "dark" : "light";
 }
 
 /** Runs something that may fail on a wrong file, and says what is wrong. */
@@ -119,7 +121,7 @@ function start(): void {
   const tools = part("tools", HTMLElement);
   tools.append(
     html("button", { type: "button", click: () => { file.click(); } }, "Open…"),
-    html("button", { type: "button", click: changeTheme, "aria-label": "Dark or light", title: "Dark or light" }, "◐"),
+    html("button", { type: "button", click: () => { isDark = !(isDark ?? DARK.matches); showTheme(); }, "aria-label": "Dark or light", title: "Dark or light" }, "◐"),
     html("button", { type: "button", click: showHelp, "aria-label": "Help", title: "Keys and licenses" }, "?"),
   );
   part("view", HTMLElement).append(...viewButtons(() => app));
@@ -136,7 +138,13 @@ function start(): void {
       attempt(() => show(given));
     } else app?.followLink();
   });
-  window.addEventListener("beforeprint", () => app?.print());
+  window.addEventListener("beforeprint", () => {
+    showTheme(false); // paper is white
+    app?.print();
+  });
+  window.addEventListener("afterprint", () => { showTheme(); });
+  DARK.addEventListener("change", () => { showTheme(); });
+  showTheme();
   for (const [place, label] of [["drawing", "Drawing"], ["side", "Program"], ["details", "Details"]] as const) {
     part("places", HTMLElement).append(html("button", { type: "button", click: () => { document.body.dataset["place"] = place; } }, label));
   }

@@ -23,12 +23,10 @@ export function signOf(category: Category, x: number, y: number): SVGElement {
 }
 
 /** Returns the legend of the categories that are drawn. */
-export function categoryLegend(drawn: ReadonlySet<Category>, open: boolean, toggled: (open: boolean) => void): HTMLElement {
+export function categoryLegend(drawn: ReadonlySet<Category>): HTMLElement {
   const rows = CATEGORIES.filter(({ category }) => drawn.has(category)).map(({ category, title }) => {
     const picture = svg("svg", { class: "drawing", width: 20, height: 16, "aria-hidden": "true" }, svg("g", { class: `box node ${category}` }, svg("rect", { x: 0.5, y: 0.5, width: 19, height: 15, rx: 3 }), signOf(category, 10, 8)));
     return html("li", {}, picture, title);
   });
-  const made = html("details", { open }, html("summary", {}, "Colours"), html("ul", { class: "categories" }, ...rows));
-  made.addEventListener("toggle", () => { toggled(made.open); });
-  return made;
+  return html("ul", {}, ...rows);
 }

@@ -52,12 +52,6 @@ const STEPS = 40;
 export function legendOf({ measure, range: [least, most] }: Legend): HTMLElement {
   const bars = Array.from({ length: STEPS }, (_, index) => svg("rect", { x: index * 5, width: 5, height: 12, fill: colourAt(index / (STEPS - 1), measure.isChange).fill }));
   const label = `Colours from ${measure.text(least)} to ${measure.text(most)}`;
-  return html(
-    "div",
-    {},
-    html("strong", {}, measure.name),
-    svg("svg", { width: STEPS * 5, height: 12, role: "img", "aria-label": label }, ...bars),
-    html("div", { class: "ends" }, html("span", {}, measure.text(least)), measure.isChange ? html("span", {}, "0") : null, html("span", {}, measure.text(most))),
-    html("div", { class: "quiet" }, `of the boxes in sight; modules are ${measure.combined === "sum" ? "sums" : "the largest inside"}`),
-  );
+  const note = `Of the boxes in sight; modules are ${measure.combined === "sum" ? "sums" : "the largest inside"}${measure.isChange ? "; the middle is 0" : ""}`;
+  return html("ul", { title: note }, html("li", {}, html("strong", {}, measure.name)), html("li", {}, measure.text(least), svg("svg", { width: STEPS * 5, height: 12, role: "img", "aria-label": label }, ...bars), measure.text(most)));
 }
