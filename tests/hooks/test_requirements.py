@@ -11,7 +11,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.errors import DecodeError, MissingPluginError, UnknownFormatError, ValidationError
+from graphwire.errors import (
+    DecodeError,
+    MissingFormatError,
+    MissingPluginError,
+    UnknownFormatError,
+    ValidationError,
+)
 from graphwire.hooks import PluginInfo, Registry, Tree, TreeSpec
 from graphwire.registry import discover_plugins, load_plugin
 from graphwire.registry.discovery import LoadedPlugin
@@ -134,7 +140,10 @@ def test_a_file_in_a_foreign_format_says_what_to_install(program: Any) -> None:
     simple = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     data = graphwire.dumps(simple, format="plain", registry=registry)
     assert graphwire.loads(data, registry=registry).graph is not None
-    with pytest.raises(UnknownFormatError, match=r"gw-plain 0.3.*comes from gw-plain>=0.3: check"):
+    with pytest.raises(
+        UnknownFormatError,
+        match=r"gw-plain>=0.3: check(?s:.)*format plain comes with gw-plain 0.3",
+    ):
         graphwire.loads(data, registry=Registry(INSTALLED))
     blocked = PluginInfo("plain", "gw-plain", "0.3", status="blocked", reason="it is dropped")
     with pytest.raises(UnknownFormatError, match=r"`plain` of gw-plain==0.3 is blocked"):
@@ -214,7 +223,15 @@ class _Store(SafetensorsStore):
         return location if location.endswith(".lacking") else None
 
 
+class _Format(JsonFormat):
+    name, suffix, media_type = "lacking", ".lacking", "application/x"
+
+    def matches(self, head: bytes) -> bool:
+        return False
+
+
 PROVIDERS = {
+    "graphwire_wire_formats": _Format(),
     "graphwire_op_handlers": _Handler(),
     "graphwire_treespec_serializers": Rows(),
     "graphwire_constant_codecs": _Codec(),
@@ -250,22 +267,67 @@ def with_plugins(*hooks: str) -> Registry:
     return Registry([*INSTALLED, *plugins])
 
 
-@pytest.mark.parametrize("there", [(), *((hook,) for hook in PROVIDERS)], ids=["none", *PROVIDERS])
-def test_one_message_lists_every_plugin_of_a_file_that_is_missing(
-    there: tuple[str, ...], tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def lacking_program() -> Any:
     program = torch.export.export(Lacking(), (Row([torch.ones(2)]),))
     program.constants["sparse"] = torch.ones(2, 2).to_sparse()
+    return program
+
+
+def distribution(hook: str) -> str:
+    return f"gw-{hook.split('_')[1]}"
+
+
+def loads_from_url(file: Path, registry: Registry) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for each in file.parent.iterdir():
+        memory.pipe(f"/lacking/{each.name}", each.read_bytes())
+    graphwire.load("memory://lacking/a.pt2", registry=registry)
+
+
+FILE_LOADS: dict[str, Any] = {
+    "load": lambda file, registry: graphwire.load(file, registry=registry),
+    "load_module": lambda file, registry: graphwire.load_module(file, registry=registry),
+    "verify=True": lambda file, registry: graphwire.load(file, registry=registry, verify=True),
+    "remote": loads_from_url,
+}
+
+
+@pytest.mark.parametrize("there", [(), *((hook,) for hook in PROVIDERS)], ids=["none", *PROVIDERS])
+def test_one_message_lists_every_plugin_of_a_file_that_is_missing(
+    there: tuple[str, ...], lacking_program: Any, tmp_path: Path
+) -> None:
     file, everything = tmp_path / "a.pt2", with_plugins(*PROVIDERS)
-    graphwire.save(program, file, weights=str(tmp_path / "w.lacking"), registry=everything)
+    format = "lacking" if "graphwire_wire_formats" not in there else "json"
+    weights = str(tmp_path / "w.lacking")
+    graphwire.save(lacking_program, file, format=format, weights=weights, registry=everything)
     assert graphwire.load(file, registry=everything) is not None
-    with pytest.raises(MissingPluginError) as caught:
-        graphwire.load(file, registry=with_plugins(*there))
-    lacking = [f"gw-{hook.split('_')[1]}" for hook in PROVIDERS if hook not in there]
-    told = str(caught.value)
-    assert f"needs {len(lacking)} plugin" in told
-    for hook in PROVIDERS:
-        name = f"gw-{hook.split('_')[1]}"
-        assert (f"{name}>=1.5" in told) is (name in lacking), told
-    listed = graphwire.inspect(file, registry=Registry(INSTALLED)).methods[0].summary.plugins
-    assert {each.distribution for each in listed} == {f"gw-{hook.split('_')[1]}" for hook in PROVIDERS}
+    some = with_plugins(*there)
+    lacking = {distribution(hook) for hook in PROVIDERS if hook not in there}
+    for name, act in FILE_LOADS.items():
+        with pytest.raises(MissingPluginError) as caught:
+            act(file, some)
+        told = str(caught.value)
+        assert f"needs {len(lacking)} plugin" in told, name
+        assert len(caught.value.problems) == len(lacking), name
+        for each in map(distribution, PROVIDERS):
+            assert (f"{each}>=1.5" in told) is (each in lacking), (name, told)
+    if format == "json":
+        listed = graphwire.inspect(file, registry=Registry(INSTALLED)).methods[0].summary.plugins
+        assert {each.distribution for each in listed} == set(map(distribution, PROVIDERS)) - {"gw-wire"}
+        return
+    with pytest.raises(MissingFormatError, match=f"needs {len(lacking)} plugin"):
+        graphwire.inspect(file, registry=some)
+    told = str(graphwire.verify(file, registry=some))
+    assert all(each in told for each in lacking)
+
+
+def test_weights_that_the_caller_gives_hide_no_other_plugin(lacking_program: Any, tmp_path: Path) -> None:
+    file = tmp_path / "a.pt2"
+    graphwire.save(
+        lacking_program, file, weights=str(tmp_path / "w.lacking"), registry=with_plugins(*PROVIDERS)
+    )
+    with pytest.raises(MissingPluginError, match="needs 3 plugins"):
+        graphwire.load(file, weights=str(tmp_path / "w.lacking"), registry=Registry(INSTALLED))

@@ -14,6 +14,7 @@
     ├── ExpressionError              text is not a valid symbolic expression or guard
     ├── FormatError                  bytes cannot be read, or a tree cannot be written, in a wire format
     │   └── UnknownFormatError       no installed plugin provides a wire format
+    │       └── MissingFormatError   a MissingPluginError, too: the file is in such a format
     ├── ArchiveError                 a file is not an archive, or is damaged
     │   ├── NotAnArchiveError        …or it is another kind of file, or empty
     │   ├── MissingRecordError       the archive lacks a record that the program needs
@@ -54,6 +55,7 @@ __all__ = [
     "GraphwireWarning",
     "InputError",
     "LimitError",
+    "MissingFormatError",
     "MissingPluginError",
     "MissingRecordError",
     "NotAnArchiveError",
@@ -430,3 +432,7 @@ class PluginConflictError(PluginError):
 
 class MissingPluginError(_ProblemsError, PluginError):
     """The file needs plugins that are not installed; `problems` lists each with its purpose and place."""
+
+
+class MissingFormatError(MissingPluginError, UnknownFormatError):
+    """The file is in a wire format that no installed plugin provides; `problems` lists every plugin that it needs."""

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from graphwire.analysis.load_report import Disclosure, LoadReport, Omission, StepReport, disclosures
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
-from graphwire.analysis.validation.program_rules import check_payloads, check_valid, validate
+from graphwire.analysis.validation.program_rules import check_payloads, validate
 from graphwire.analysis.validation.value_rules import weight_problems
-from graphwire.api.documents import program_at_current_schema
+from graphwire.api.documents import ProgramRecords, program_at_current_schema, read_records
 from graphwire.api.error_boundary import Boundary
 from graphwire.api.options import (
     StorageOptions,
@@ -39,6 +39,7 @@ from graphwire.errors import (
     DecodeError,
     GraphwireError,
     GraphwireWarning,
+    MissingPluginError,
     Obstacle,
     OpsetError,
     Problem,
@@ -142,6 +143,7 @@ class Archive(Closing):
             self._package.close()
             raise
         self._programs: dict[str, Program] = {}
+        self._records: dict[str, ProgramRecords] = {}
         self._origins: dict[str, Origin] = {}
 
     def __repr__(self) -> str:
@@ -274,6 +276,12 @@ class Archive(Closing):
                 records_to_fetch(self.payloads_of(method).records) if self.is_remote else ()
             )
 
+    def records_of(self, method: str) -> ProgramRecords:
+        """Return the records of a program, checked without a look at its weights."""
+        if method not in self._records:
+            self._records[method] = read_records(self._package, method)
+        return self._records[method]
+
     @_bounded
     def program_of(self, method: str) -> Program:
         """Return the validated records of a program.
@@ -283,19 +291,12 @@ class Archive(Closing):
         """
         program = self._programs.get(method)
         if program is None:
-            program, version, taken = program_at_current_schema(self._package.program_or_tree_of(method))
-            renamed = sanitize_weight_names(program) if self._package.layout.spec.is_flat else []
-            check_valid(program)
+            program, version, taken, renamed = self.records_of(method)
             payloads = self.payloads_of(method)
             check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
             payloads.complete(program)
-            self._origins[method] = Origin(
-                version,
-                taken,
-                payloads,
-                renamed,
-                is_of_torch=self._bare is not None or self._package.is_of_torch,
-            )
+            of_torch = self._bare is not None or self._package.is_of_torch
+            self._origins[method] = Origin(version, taken, payloads, renamed, is_of_torch=of_torch)
             self._programs[method] = program
             LOG.info("%s: read program %r of schema %s", self.file, method, version)
             for step in taken:
@@ -621,7 +622,9 @@ class _ProblemCollector:
             self._boundary.__exit__(kind, error, trace)
         except GraphwireError as converted:
             error = converted
-        if isinstance(error, GraphwireError):
+        if isinstance(error, MissingPluginError):
+            self._problems += error.problems
+        elif isinstance(error, GraphwireError):
             self._problems.append(Problem(f"{self._place} {error.place}".rstrip(), "document", error.problem))
         return isinstance(error, GraphwireError)
 

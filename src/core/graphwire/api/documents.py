@@ -45,7 +45,7 @@ from graphwire.wire.document import (
     write_treespec,
 )
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package_reader import BARE_DOCUMENT, OWN_LAYOUT
+from graphwire.wire.package_reader import BARE_DOCUMENT, OWN_LAYOUT, Package, sanitize_weight_names
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Document, Payloads
 
 if TYPE_CHECKING:
@@ -171,6 +171,26 @@ def decode(
         program, _, _ = program_at_current_schema(document)
         check_valid(program)
     return program
+
+
+class ProgramRecords(NamedTuple):
+    """The records of a program in a file, checked without its weights."""
+
+    program: Program
+    version: Version
+    """The schema version of its document."""
+    taken: list[AppliedStep]
+    """The steps from there."""
+    renamed: list[tuple[str, str]]
+    """The weights that were renamed, each with its new name."""
+
+
+def read_records(package: Package, name: str) -> ProgramRecords:
+    """Return the checked records of a program."""
+    program, version, taken = program_at_current_schema(package.program_or_tree_of(name))
+    renamed = sanitize_weight_names(program) if package.layout.spec.is_flat else []
+    check_valid(program)
+    return ProgramRecords(program, version, taken, renamed)
 
 
 def program_at_current_schema(document: Program | Tree) -> tuple[Program, Version, list[AppliedStep]]:
@@ -391,18 +411,18 @@ def _narrowed(name: str, program: Program, reader: Target, found: list[NarrowedR
     return program
 
 
-def _provider(format: str, registry: Registry) -> PluginRequirement | None:
+def _provider(format: str, registry: Registry) -> list[PluginRequirement]:
     owner = registry.owner_of("wire_format", format)
     if owner is None or owner.distribution in ("", PROJECT):
-        return None
-    return PluginRequirement(owner.distribution, owner.version, [f"wire_format:{format}"])
+        return []
+    return [PluginRequirement(owner.distribution, owner.version, [f"wire_format:{format}"])]
 
 
 def _document_of_today(
     program: Program,
     payloads: Payloads,
     wire_format: WireFormat,
-    provider: PluginRequirement | None,
+    provider: list[PluginRequirement],
     dropped_texts: list[str],
     *,
     checked: bool,
@@ -419,7 +439,8 @@ def _document_of_today(
     reader = first_reader(program, is_json=wire_format.name == "json")
     data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format, checked=checked)
     examples = None if reader == OURS_FIRST else program.example_inputs
-    return Document(data, wire_format.suffix, replace(payloads, examples=examples), provider)
+    providers = [*provider, *program.plugins] if provider else []
+    return Document(data, wire_format.suffix, replace(payloads, examples=examples), providers)
 
 
 def without(program: Program, payloads: Payloads, kinds: Collection[Strippable]) -> tuple[Program, Payloads]:

@@ -120,6 +120,10 @@ def load_with(
                 if extra_files is None
                 else {each: archive.read_extra(each) for each in archive.extra_files}
             )
+            archive.fetch(name)
+            if archive.is_remote or verify:  # before what takes long
+                with archive.boundary(name):
+                    _check_plugins(archive, name, unknown_ops, graph_only)
             archive.fetch(name, payloads=not graph_only)
             if verify and not graph_only:
                 archive.program_of(name)  # Its own problems are reported before all weights are read.
@@ -160,6 +164,15 @@ class Loaded(NamedTuple, Generic[R_co]):
     findings: LoadReport | None
 
 
+def _check_plugins(archive: Archive, name: str, unknown_ops: UnknownOps, graph_only: bool) -> None:
+    """Check that all plugins that a load needs are in force, before anything is said of its weights."""
+    from graphwire.evolve.planner import check_plugins
+
+    stores = [] if graph_only or archive.weights.is_given else archive.weights.plugins
+    operators = unknown_ops == "error"
+    check_plugins(archive.records_of(name).program, archive.registry, operators=operators, stores=stores)
+
+
 def decode_from(
     decode: Decoder[R_co],
     archive: Archive,
@@ -187,12 +200,8 @@ def decode_from(
 
     turn = _turn(target_device(device), copied=copy or archive.is_remote)
     with archive.boundary(name), turn, modes_set_aside():
+        _check_plugins(archive, name, unknown_ops, graph_only)
         program = archive.program_of(name)
-        if not graph_only and not archive.weights.is_given and archive.weights.plugins:
-            from graphwire.evolve.planner import check_plugins
-
-            operators = unknown_ops == "error"
-            check_plugins(program, archive.registry, operators=operators, stores=archive.weights.plugins)
         payloads = archive.payloads_of(name, copied=copy)
         payloads.check_read(program)
         if not graph_only:

@@ -449,13 +449,11 @@ class AttachedWeights(Closing):
     @property
     def plugins(self) -> list[PluginRequirement]:
         """The plugins of the stores that the file refers to, as far as the file names them."""
-        references = self.references or WeightReferences()
-        used = sorted({each.kind for each in references.stores} & references.providers.keys())
-        return [
-            msgspec.structs.replace(references.providers[kind], provides=[f"weight_store:{kind}"])
-            for kind in used
-            if references.providers[kind].is_installable
-        ]
+        if self.references is None or not self.references.providers:
+            return []
+        from graphwire.wire.weights.reference_table import store_requirements
+
+        return store_requirements(self.references)
 
     def _missing_plugin(self) -> list[Problem]:
         references = self.references

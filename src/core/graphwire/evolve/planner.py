@@ -6,7 +6,6 @@ is updated after a rewrite.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -18,10 +17,16 @@ from msgspec.structs import replace
 from graphwire.errors import MissingPluginError, OpsetError, Problem, escaped
 from graphwire.evolve.plain_values import requirements_after, walk_nodes
 from graphwire.registry import (
+    PROJECT,
     OpsetStep,
     OpsetUpgrader,
     Registry,
     is_older,
+    is_provided,
+    missing_error,
+    missing_of,
+    normal_name,
+    parts_of,
     remedy_for_name,
     remedy_for_requirements,
     remedy_for_unavailable_name,
@@ -416,15 +421,8 @@ def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedSt
         yield replace(step, nodes=nodes, problems=problems)
 
 
-_OWN = "graphwire"
 _OPERATOR = "op_handler"
 _TYPE = "treespec_serializer"
-_WHAT = {
-    _OPERATOR: "the operator",
-    _TYPE: "the container type",
-    "constant_codec": "the codec",
-    "weight_store": "the weight store",
-}
 
 
 def check_plugins(
@@ -444,35 +442,12 @@ def check_plugins(
         MissingPluginError: plugins are missing. The message lists all of them, what each is needed for, at which nodes, and
             what to do.
     """
-    missing = []
-    for requirement in (*program.plugins, *stores):
-        asked = [each for each in requirement.provides if not each.startswith("metadata_key:")]
-        asked = [each for each in asked if operators or not each.startswith(_OPERATOR)]
-        if lacking := [each for each in asked if not _provided(each, requirement, registry)]:
-            missing.append((requirement, lacking))
-    if not missing:
+    wanted = (*program.plugins, *stores)
+    if not wanted or not (missing := missing_of(wanted, registry, operators=operators)):
         return
-    listed = [(name, requirement) for requirement, names in missing for name in names]
-    places = _places(program, {name for name, _ in listed})
+    places = _places(program, {name for _, names in missing for name in names})
     places |= {name: ["weights"] for each in stores for name in each.provides}
-    needs = [(requirement, [_parts(name) for name in names]) for requirement, names in missing]
-    remedies = [remedy_for_requirements(needs, registry)]
-    if any(name.startswith(_OPERATOR) for name, _ in listed):
-        remedies.append('Or pass unknown_ops="opaque" to look at the graph without running it')
-    problems = [
-        Problem(
-            _shortened(places.get(name, ["plugins"])),
-            "missing-plugin",
-            f"{_label(name)} comes with {requirement.distribution} {requirement.version}",
-        )
-        for name, requirement in listed
-    ]
-    count = len({_normal(requirement.distribution) for requirement, _ in missing})
-    raise MissingPluginError(
-        f"the program needs {count} plugin{'s that are' if count != 1 else ' that is'} not in force here",
-        problems=problems,
-        remedy=". ".join(remedies),
-    )
+    raise missing_error(missing, registry, places, MissingPluginError)
 
 
 def kept_requirements(
@@ -487,10 +462,10 @@ def kept_requirements(
     for requirement in program.plugins:
         names = []
         for each in requirement.provides:
-            kind, name = _parts(each)
+            kind, name = parts_of(each)
             handler = registry.op_handler(name) if kind == _OPERATOR else None
             foreign = handler is not None and handler.namespace in namespaces
-            if kind == _OPERATOR and (foreign or not _provided(each, requirement, registry)):
+            if kind == _OPERATOR and (foreign or not is_provided(each, requirement, registry)):
                 names.append(each)
         if names:
             kept.append(PluginRequirement(requirement.distribution, requirement.version, names))
@@ -509,7 +484,7 @@ def with_requirements(program: Program, registry: Registry) -> Program:
     for name in {node.target for _, node in walk_nodes(program.graph_module.graph)}:
         owner = registry.owner_of(_OPERATOR, name)
         provided = f"{_OPERATOR}:{name}"
-        if owner is not None and owner.distribution and _normal(owner.distribution) != _OWN:
+        if owner is not None and owner.distribution and normal_name(owner.distribution) != PROJECT:
             needed[owner.distribution, owner.version].add(provided)
         elif provided in recorded:
             needed[recorded[provided]].add(provided)
@@ -518,18 +493,6 @@ def with_requirements(program: Program, registry: Registry) -> Program:
         for (distribution, version), names in sorted(needed.items())
     ]
     return replace(program, plugins=plugins)
-
-
-def _provided(provided: str, requirement: PluginRequirement, registry: Registry) -> bool:
-    """Report whether a plugin in force provides something. A built-in part does not replace another distribution's operator."""
-    kind, name = _parts(provided)
-    owner = registry.owner_of(kind, name)
-    if owner is None:
-        return False
-    # The built-in plugins have a handler for every operator's name, which finds those that somebody else registered with torch.
-    return (
-        kind != _OPERATOR or _normal(owner.distribution) != _OWN or _normal(requirement.distribution) == _OWN
-    )
 
 
 def _places(program: Program, names: set[str]) -> dict[str, list[str]]:
@@ -552,26 +515,6 @@ def _places(program: Program, names: set[str]) -> dict[str, list[str]]:
                     place = f"graph_module.module_call_graph[{index}].signature.{side}"
                     note(_TYPE, split_version(name)[0], place)
     return places
-
-
-def _shortened(places: Sequence[str], most: int = 4) -> str:
-    first = [places[0], *(place.removeprefix("graph_module.graph.") for place in places[1:most])]
-    return ", ".join(first) + (f" and {len(places) - most} more" if len(places) > most else "")
-
-
-def _label(provided: str) -> str:
-    kind, name = _parts(provided)
-    return f"{_WHAT.get(kind, kind)} {name}"
-
-
-def _parts(provided: str) -> tuple[str, str]:
-    kind, _, name = provided.partition(":")
-    return kind, name
-
-
-def _normal(name: str) -> str:
-    """Normalize a name as packaging compares it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 # ----------------------------------------------------- checks which results a stored program leaves to be found at load

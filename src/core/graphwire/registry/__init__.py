@@ -6,12 +6,10 @@ from graphwire.registry.discovery import (
     GraphwirePluginWarning,
     PluginInfo,
     discover_plugins,
-    is_older,
     load_plugin,
     normal_name,
     remedy_for_name,
     remedy_for_plugin,
-    remedy_for_requirements,
     remedy_for_unavailable_name,
     unavailable_error,
 )
@@ -51,6 +49,14 @@ from graphwire.registry.interfaces import (
 )
 from graphwire.registry.provisions import step_name
 from graphwire.registry.registry import Registry, TreespecType, default_registry, registry_or_installed
+from graphwire.registry.requirements import (
+    is_older,
+    is_provided,
+    missing_error,
+    missing_of,
+    parts_of,
+    remedy_for_requirements,
+)
 
 __all__ = [
     "OWN_COMMANDS",
@@ -95,8 +101,12 @@ __all__ = [
     "discover_plugins",
     "hookimpl",
     "is_older",
+    "is_provided",
     "load_plugin",
+    "missing_error",
+    "missing_of",
     "normal_name",
+    "parts_of",
     "registry_or_installed",
     "remedy_for_name",
     "remedy_for_plugin",

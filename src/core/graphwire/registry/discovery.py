@@ -27,7 +27,6 @@ from graphwire.errors import GraphwireError, PluginConflictError, PluginError
 from graphwire.registry import interfaces
 from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated
 from graphwire.registry.provisions import Provision, error_text, provisions_of
-from graphwire.schema import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -652,64 +651,6 @@ def remedy_for_name(registry: Registry, kind: str, name: str, otherwise: str) ->
     if box is None:
         return f"The registry lacks the plugin `{_OF_BOX[kind]}` of graphwire: `Registry.discover()` has it"
     return otherwise if box.status == "active" else remedy_for_plugin(box)
-
-
-def remedy_for_requirements(
-    wanted: Sequence[tuple[PluginRequirement, Sequence[tuple[str, str]]]], registry: Registry
-) -> str:
-    """Return what to do if distributions that a file names do not provide what the file needs.
-
-    Args:
-        wanted: the distributions, each with the kinds and names that are unavailable, as in `Registry.owner_of`.
-        registry: the available plugins.
-    """
-    missing: list[PluginRequirement] = []
-    remedies: list[str] = []
-    for requirement, needs in wanted:
-        remedy = _of_installed(requirement, needs, registry)
-        if remedy is None:
-            missing.append(requirement)
-        else:
-            remedies.append(remedy)
-    if missing:
-        remedies.insert(0, install_advice(missing))
-    return ". ".join(dict.fromkeys(remedies))
-
-
-def _of_installed(
-    requirement: PluginRequirement, needs: Sequence[tuple[str, str]], registry: Registry
-) -> str | None:
-    """Return what to do about an installed distribution that lacks something; None if it is not installed."""
-    faults = [fault for kind, name in needs if (fault := registry.fault_of(kind, name)) is not None]
-    if faults:
-        return ". ".join(dict.fromkeys(map(remedy_for_unavailable_name, faults)))
-    wanted = normal_name(requirement.distribution)
-    plugins = [each for each in registry.plugins if normal_name(each.distribution) == wanted]
-    if not plugins:
-        return None
-    if off := [remedy_for_plugin(each) for each in plugins if each.status in ("blocked", "broken")]:
-        return ". ".join(dict.fromkeys(off))
-    name, has, version = plugins[0].distribution, plugins[0].version, requirement.version
-    if is_older(has, version):
-        return f"Update {name} ({has} is installed): the file says that it was written with {version}"
-    lacking = ", ".join(sorted({name for _, name in needs})) or "this"
-    return (
-        f"{name} {has} is installed, which no longer has {lacking}; the file was written with {version}. Ask the authors of "
-        f"{name}, or load it with that version"
-    )
-
-
-def is_older(version: str, than: str) -> bool | None:
-    """Whether a version precedes another one; None if that cannot be determined."""
-    one, other = (re.match(r"\d+(?:\.\d+)*", each) for each in (version, than))
-    if one is None or other is None:
-        return None
-    numbers = [[int(number) for number in found[0].split(".")] for found in (one, other)]
-    longest = max(map(len, numbers))
-    first, second = (each + [0] * (longest - len(each)) for each in numbers)
-    if first == second:  # a pre-release precedes the release; a local build does not
-        return re.match(r"[.-]?(a|b|rc|dev)", version[one.end() :]) is not None and version != than
-    return first < second
 
 
 def remedy_for_unavailable_name(fault: UnavailableName) -> str:

@@ -122,7 +122,7 @@ ROOTS: Final[dict[str, Root]] = {
     ),
     "manifest": Root("the digests of the records of a file", Manifest, "manifest.json", ("JSON",)),
     "wire_formats": Root(
-        "the providers of wire formats, by suffix",
+        "the providers of wire formats, by suffix, and of what else programs in them need",
         dict[str, PluginRequirement],
         "data/wire_formats.json",
         ("JSON",),

@@ -28,6 +28,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from typing import Final, TypeVar
@@ -37,13 +38,14 @@ import msgspec
 from graphwire.errors import (
     ArchiveError,
     GraphwireError,
+    MissingFormatError,
     MissingRecordError,
     Problem,
     UnknownFormatError,
     locate,
 )
 from graphwire.process import TYPE_ANALYSIS
-from graphwire.registry import Registry, Tree, WireFormat, remedy_for_requirements
+from graphwire.registry import Registry, Tree, WireFormat, missing_error, missing_of
 from graphwire.schema import (
     PayloadConfig,
     PayloadMeta,
@@ -68,7 +70,7 @@ from graphwire.wire.payloads import (
     extent,
     number_width,
 )
-from graphwire.wire.weights.reference_table import REFERENCES, read_references
+from graphwire.wire.weights.reference_table import REFERENCES, read_references, store_requirements
 
 MODELS = "models/"
 _ONLY = "model"
@@ -76,8 +78,8 @@ _ONLY = "model"
 BARE_DOCUMENT = "document"
 """The layout of a document without an archive, for targets whose documents contain the weights."""
 PROVIDERS = "data/wire_formats.json"
-"""The record with the provider of each wire format that graphwire does not include, by suffix. A reader without the format
-names the provider."""
+"""The record with the provider of each wire format that graphwire does not include, by suffix; and, by distribution, what else
+programs in such a format need, which a reader without the format cannot read in them."""
 CONFIG_SUFFIX = "_config.json"
 """The end of each config's member name, in every layout."""
 with TYPE_ANALYSIS:
@@ -614,22 +616,30 @@ class Package(Closing):
         except UnknownFormatError as error:
             raise self._missing_format(member, suffix) or error from None
 
-    def _missing_format(self, member: str, suffix: str) -> UnknownFormatError | None:
-        """Return an error that names the provider of a missing wire format, if the archive states one, else None."""
+    def _missing_format(self, member: str, suffix: str) -> MissingFormatError | None:
+        """Return an error that lists every plugin that the archive names, if it names that of the format, else None."""
         try:
             data = self.archive.read(PROVIDERS)
             providers = decode_json_record(_PROVIDERS, data, "the providers of formats are", PROVIDERS)
         except GraphwireError:
             return None
-        provider = providers.get(suffix)
+        provider = providers.pop(suffix, None)
         if provider is None or not provider.is_installable:
             return None
-        remedy = remedy_for_requirements([(provider, [("wire_format", suffix)])], self._registry)
-        return UnknownFormatError(
-            f"the program is in the wire format of {provider.distribution} {provider.version}, which is not in force here",
-            place=member,
-            remedy=remedy,
-        )
+        stores: list[PluginRequirement] = []
+        with suppress(GraphwireError):  # damaged references are told where they are read
+            stores = store_requirements(self.references or WeightReferences())
+        others = [each for key, each in providers.items() if not key.startswith(".") and each.is_installable]
+        name = f"wire_format:{suffix.removeprefix('.')}"
+        missing = [
+            (provider, provider.provides[:1] or [name]),
+            *missing_of([*others, *stores], self._registry),
+        ]
+        places = {
+            missing[0][1][0]: [member],
+            **{name: ["weights"] for each in stores for name in each.provides},
+        }
+        return missing_error(missing, self._registry, places, MissingFormatError)
 
     def tree_of(self, name: str) -> Tree:
         """Return a program's document as a plain tree, in whatever schema version it is.

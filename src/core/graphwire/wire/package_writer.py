@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError
-from graphwire.schema import PayloadConfig, PayloadMeta, WeightReferences
+from graphwire.schema import PayloadConfig, PayloadMeta, PluginRequirement, WeightReferences
 from graphwire.wire.archive.atomic_file import atomic_write, write_all
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.source import file_name, is_mapped, type_text
@@ -216,8 +216,7 @@ def _write_records(
             archive.write(member, b"", compress=False)
         else:
             archive.write_stream(member, examples.nbytes, examples.chunks())
-    providers = {each.suffix: each.provider for each in documents.values() if each.provider is not None}
-    if providers:
+    if providers := _providers(documents.values()):
         archive.write(PROVIDERS, msgspec.json.encode(providers), compress=compress)
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=compress)
@@ -322,3 +321,15 @@ def _buffers(document: Document, spec: LayoutSpec) -> set[str]:
         return {each["buffer"]["buffer_name"] for each in specs if each.get("buffer")}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise ArchiveError("the document is not JSON in the schema of torch 2.2") from None
+
+
+def _providers(documents: Iterable[Document]) -> dict[str, PluginRequirement]:
+    """Return who provides the wire formats, by suffix, and by distribution what else programs in them need."""
+    found: dict[str, PluginRequirement] = {}
+    for each in documents:
+        found.update(zip([each.suffix], each.providers[:1], strict=False))
+        for needed in each.providers[1:]:
+            known = found.get(needed.distribution, needed).provides
+            provides = sorted({*known, *needed.provides})
+            found[needed.distribution] = msgspec.structs.replace(needed, provides=provides)
+    return found

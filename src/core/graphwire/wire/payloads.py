@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
@@ -452,5 +452,5 @@ class Document(NamedTuple):
     suffix: str
     """The suffix of its member, which identifies the wire format."""
     payloads: Payloads
-    provider: PluginRequirement | None = None
-    """The distribution that provides the wire format; None for graphwire itself."""
+    providers: Sequence[PluginRequirement] = ()
+    """The distribution that provides the wire format, and those that the program needs besides; empty for graphwire's formats."""

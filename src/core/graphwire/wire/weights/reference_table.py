@@ -20,6 +20,7 @@ from graphwire.schema import (
     ITEM_SIZES,
     MAX_DIMENSIONS,
     MAX_ELEMENTS,
+    PluginRequirement,
     RecordReference,
     Region,
     StoreReference,
@@ -27,6 +28,17 @@ from graphwire.schema import (
 )
 from graphwire.wire.document import decode_json_record
 from graphwire.wire.payloads import WEIGHTS
+
+
+def store_requirements(references: WeightReferences) -> list[PluginRequirement]:
+    """Return the plugins of the stores that a file refers to, as far as the file names them."""
+    used = sorted({each.kind for each in references.stores} & references.providers.keys())
+    return [
+        msgspec.structs.replace(references.providers[kind], provides=[f"weight_store:{kind}"])
+        for kind in used
+        if references.providers[kind].is_installable
+    ]
+
 
 _FORMATS: Final[Mapping[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _FEW_BYTES = 4096
