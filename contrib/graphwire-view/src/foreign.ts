@@ -6,38 +6,46 @@ export interface Foreign {
   readonly remedy: string;
   readonly facts: readonly (readonly [term: string, meaning: string])[];
   readonly heads: readonly string[];
-  readonly rows: readonly (readonly string[])[];
+  readonly rows: readonly (readonly (string | number)[])[];
 }
 
 const EXPORT = "graphwire shows programs: export the module with torch.export.export, and save what it makes with graphwire.save.";
 /** The most bytes of a file that are read to say what it is. */
 const MOST = 64 << 20;
+const HEAD = 1 << 14;
 const TAIL = 1 << 16;
+const OVERLAY = "graphwire view model.pt2 --overlay FILE colours the nodes of a program by it.";
 
-/** What files begin with, at some offset. */
-const BEGINNINGS: readonly (readonly [offset: number, text: string, what: string])[] = [
-  [0, "GGUF", "a GGUF file: quantised weights for llama.cpp, without a program"],
-  [0, "\u0089HDF", "an HDF5 file, such as weights of Keras"],
-  [4, "TFL3", "a TensorFlow Lite model"],
-  [4, "ET12", "a program for ExecuTorch, which its runtime runs"],
-  [0, "\u0093NUMPY", "an array of NumPy"],
-  [0, "\u0080\u0002", "a pickle, such as an old torch.save wrote: reading it would run code"],
+/** What files begin with, a character for each byte. */
+const BEGINNINGS: readonly (readonly [begins: RegExp, what: string, remedy?: string])[] = [
+  [/^$/, "an empty file"],
+  [/^GGUF/, "a GGUF file: quantised weights for llama.cpp, without a program"],
+  [/^\x89HDF/, "an HDF5 file, such as weights of Keras"],
+  [/^.{4}TFL3/s, "a TensorFlow Lite model"],
+  [/^.{4}ET12/s, "a program for ExecuTorch, which its runtime runs"],
+  [/^\x93NUMPY/, "an array of NumPy"],
+  [/^\x80/, "a pickle, such as an old torch.save wrote: reading it would run code"],
+  [/^(\x89PNG|\xff\xd8\xff|GIF8|%PDF|<)/, "a picture or a page"],
+  [/^\{.*"traceEvents"\s*:/s, "a trace of a profiler", OVERLAY],
 ];
 
 /** Returns what a file is that has no program; null if it may have one. */
 export async function foreignOf(file: Blob, name: string): Promise<Foreign | null> {
-  const head = new Uint8Array(await file.slice(0, 16).arrayBuffer());
+  const head = new Uint8Array(await file.slice(0, HEAD).arrayBuffer());
   const start = String.fromCharCode(...head);
-  const plain = (what: string): Foreign => ({ what, remedy: EXPORT, facts: [], heads: [], rows: [] });
+  const plain = (what: string, remedy = EXPORT): Foreign => ({ what, remedy, facts: [], heads: [], rows: [] });
   if (start.startsWith("PK")) {
     const tail = new TextDecoder("latin1").decode(await file.slice(Math.max(0, file.size - TAIL)).arrayBuffer());
     if (/\/models\/|serialized_exported_program|\.(json|cbor|msgpack)\b/.test(tail) || !tail.includes("/data.pkl")) return null;
     return plain(tail.includes("/code/") ? "a TorchScript program of torch.jit.save" : "a checkpoint of torch.save: weights, without a program");
   }
-  const known = BEGINNINGS.find(([offset, text]) => start.startsWith(text, offset));
-  if (known !== undefined) return plain(known[2]);
-  const length = Number(new DataView(head.buffer).getBigUint64(0, true));
-  if (head[8] === 0x7b && length < Math.min(MOST, file.size)) return safetensors(await file.slice(8, 8 + length).text());
+  const known = BEGINNINGS.find(([begins]) => begins.test(start));
+  if (known !== undefined) return plain(known[1], known[2]);
+  if (name.toLowerCase().endsWith(".csv")) return plain("a table, such as numbers for nodes", OVERLAY);
+  if (head[8] === 0x7b) {
+    const length = Number(new DataView(head.buffer).getBigUint64(0, true));
+    if (length < Math.min(MOST, file.size)) return safetensors(await file.slice(8, 8 + length).text());
+  }
   if (name.toLowerCase().endsWith(".onnx")) return onnx(new Uint8Array(await file.slice(0, MOST).arrayBuffer()));
   return null;
 }
@@ -61,7 +69,7 @@ function safetensors(json: string): Foreign | null {
     remedy: "graphwire.save(program, path, weights=\"model.safetensors\") makes a program that refers to it.",
     facts: [["Tensors", String(tensors.length)], ["Bytes", tensors.reduce((sum, { bytes }) => sum + bytes, 0).toLocaleString("en")]],
     heads: ["Name", "Type", "#Bytes"],
-    rows: tensors.map(({ name, type, bytes }) => [name, type, bytes.toLocaleString("en")]),
+    rows: tensors.map(({ name, type, bytes }) => [name, type, bytes]),
   };
 }
 
@@ -111,6 +119,6 @@ function onnx(bytes: Uint8Array): Foreign {
       ["Inputs", names(11)], ["Outputs", names(12)], ["Weights", String(of(graph, 5).length)], ["Nodes", String(of(graph, 1).length)],
     ],
     heads: ["Operator", "#Count"],
-    rows: [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => [name, String(count)]),
+    rows: [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => [name, count]),
   };
 }

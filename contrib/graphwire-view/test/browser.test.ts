@@ -321,6 +321,48 @@ shown("an overlay colours nodes and sums modules", "overlay", async (page) => {
   assert.ok((await page.locator(".box .value").allTextContents()).includes("4"));
 });
 
+for (const [name, measure] of [["csv", "energy [mJ]"], ["json", "latency [ms]"], ["chrome", "chrome: GPU [ms]"], ["profiler", "profiler: CPU [ms]"]] as const) {
+  shown(`numbers come from a file: ${name}`, `overlay_${name}`, async (page) => {
+    await tab(page, "Numbers");
+    await page.getByLabel("Colour by").selectOption({ label: measure });
+    assert.match(await page.locator("#legend").innerText(), new RegExp(`${measure.replace(/[[\]]/g, "\\$&")}\\s+[\\d.]+`));
+    await page.locator(".box .value").first().waitFor();
+    const fills = await page.locator(".box.node > rect").evaluateAll((each) => each.map((rect) => (rect as SVGRectElement).style.fill).filter((fill) => fill !== ""));
+    assert.ok(new Set(fills).size > 1, fills.join());
+    assert.ok((await panelText(page)).includes("By node"));
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    assert.equal((await page.locator("#paper h2").allTextContents()).at(-1), "Numbers");
+  });
+}
+
+shown("a box that the details would cover stays in sight", "convnet", async (page) => {
+  await page.getByTitle("Zoom in").click();
+  for (const id of await page.locator(".box.node").evaluateAll((boxes) => boxes.map((each) => each.id))) {
+    if ((await page.locator(`#${id}`).count()) === 0) continue; // far from what is seen
+    await page.locator(`#${id}`).dispatchEvent("click");
+    await page.waitForFunction(() => {
+      const [box, stage] = [".box.selected > rect", "#drawing"].map((each) => document.querySelector(each)?.getBoundingClientRect());
+      return box !== undefined && stage !== undefined && box.left >= stage.left - 1 && box.right <= stage.right + 1;
+    });
+    await page.locator("#drawing").focus();
+    await page.keyboard.press("Escape");
+  }
+}, { width: 1120, height: 700 });
+
+shown("nothing moves by itself where less motion is wanted", "transformer", async (page) => {
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await page.keyboard.press("/");
+  await page.keyboard.type("linear");
+  await page.keyboard.press("Enter");
+  await page.getByTitle("Show everything").click();
+  assert.equal(await page.evaluate(() => document.getAnimations().length), 0);
+  const moving = await page.evaluate(() => [...document.querySelectorAll("*")].filter((each) => {
+    const style = getComputedStyle(each);
+    return style.transitionDuration !== "0s" || style.animationName !== "none" || style.scrollBehavior !== "auto";
+  }).length);
+  assert.equal(moving, 0);
+});
+
 shown("pictures are saved as SVG and PNG", "transformer", async (page) => {
   for (const [button, start] of [["SVG", "<svg"], ["PNG", "\u0089PNG"]] as const) {
     const waiting = page.waitForEvent("download");
@@ -329,6 +371,7 @@ shown("pictures are saved as SVG and PNG", "transformer", async (page) => {
     const bytes = readFileSync(await download.path());
     assert.ok(bytes.subarray(0, 4).toString("latin1") === start, button);
     assert.ok(bytes.length > 10_000 && !bytes.includes("NaN"));
+    if (button === "SVG") assert.match(bytes.toString(), /<tspan[^>]*font-weight="400"/);
   }
 });
 
@@ -398,6 +441,11 @@ shown("files without a program tell what they are", "", async (page) => {
   for (const [name, parts] of [
     ["weights.safetensors", ["is a safetensors file", "Tensors 5", "layers.3.weight F32 [8, 4] 128"]],
     ["checkpoint.pt", ["is a checkpoint of torch.save"]],
+    ["empty.pt2", ["is an empty file"]],
+    ["numbers.csv", ["is a table", "--overlay"]],
+    ["run.json", ["is a trace of a profiler", "--overlay"]],
+    ["old.pkl", ["is a pickle"]],
+    ["photo.png", ["is a picture"]],
     ["model.onnx", ["is an ONNX model", "Made by pytorch 2.13.0", "Operator sets 18", "Inputs x", "Conv 2"]],
   ] as const) {
     await page.locator("#file").setInputFiles(made(`programs/${name}`));
@@ -406,13 +454,32 @@ shown("files without a program tell what they are", "", async (page) => {
     for (const each of parts) assert.ok(text.includes(each), `${each} in ${text}`);
     assert.deepEqual(await violations(page), []);
   }
-  const data = await page.evaluateHandle(() => {
-    const transfer = new DataTransfer();
-    transfer.items.add(new File(["nothing of this kind"], "notes.txt"));
-    return transfer;
-  });
-  await page.dispatchEvent("body", "drop", { dataTransfer: data });
-  await page.locator("[role=alert]", { hasText: "cannot be shown" }).waitFor();
+});
+
+shown("files are dropped on the page: right ones, wrong ones, and hostile ones", "", async (page) => {
+  const drop = async (names: readonly string[], as = (name: string): string => name): Promise<void> => {
+    const files = names.map((name) => ({ name: as(name), base64: readFileSync(made(`programs/${name}`)).toString("base64") }));
+    const data = await page.evaluateHandle((given) => {
+      const transfer = new DataTransfer();
+      for (const { name, base64 } of given) transfer.items.add(new File([Uint8Array.from(atob(base64), (each) => each.charCodeAt(0))], name));
+      return transfer;
+    }, files);
+    await page.evaluate(() => { document.body.dataset["state"] = "waiting"; });
+    await page.dispatchEvent("body", "drop", { dataTransfer: data });
+  };
+  await drop(["convnet.pt2"]);
+  await page.waitForSelector("body[data-state=shown]");
+  assert.equal(await page.locator("#title").innerText(), "convnet.pt2");
+  for (const [name, message] of [["notes.txt", "neither a zip archive nor a document"], ["nested.json", "nested more than"], ["bomb.pt2", "more than the limit"], ["outside.pt2", "outside the archive"], ["wrong.json", "cannot be shown"]] as const) {
+    await drop([name], (each) => `\u202e<img src=x onerror=alert(1)>${each}`);
+    await page.locator("[role=alert]", { hasText: message }).waitFor();
+  }
+  await drop(["weights.safetensors", "convnet.pt2"], (name) => `__proto__\u202e<b>${name}`);
+  await page.locator("#welcome h2", { hasText: "is a safetensors file" }).waitFor();
+  assert.ok((await panelText(page, "#welcome h2")).startsWith("__proto__�<b>"));
+  await drop(["transformer.pt2", "changed_transformer.pt2"]);
+  await page.locator("#sentence", { hasText: "added" }).waitFor();
+  assert.equal(await page.locator("img, b, [onerror]").count(), 0);
 });
 
 shown("hostile texts stay text", "", async (page) => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Iterator
 
 import torch
@@ -12,6 +13,15 @@ from safetensors.torch import save
 def other_files() -> Iterator[tuple[str, bytes]]:
     """Yield names and contents."""
     yield "weights.safetensors", save({f"layers.{index}.weight": torch.ones(8, 4) for index in range(5)})
+    yield "empty.pt2", b""
+    yield "notes.txt", b"nothing of this kind"
+    yield "numbers.csv", b"node,ms\nlinear,0.5\n"
+    yield "run.json", b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "linear", "dur": 5}]}'
+    yield "old.pkl", b"\x80\x04\x95" + bytes(30)
+    yield "photo.png", b"\x89PNG\r\n\x1a\n" + bytes(30)
+    yield "nested.json", b"[" * 100_000
+    yield "bomb.pt2", _zip({"model/models/model.json": bytes(300_000_000)})
+    yield "outside.pt2", _zip({"../../models/model.json": b"{}"})
     checkpoint = io.BytesIO()
     torch.save({"weight": torch.ones(3)}, checkpoint)
     yield "checkpoint.pt", checkpoint.getvalue()
@@ -24,6 +34,14 @@ def other_files() -> Iterator[tuple[str, bytes]]:
         "model.onnx",
         bytes([8, 8]) + _field(2, b"pytorch") + _field(3, b"2.13.0") + _field(7, graph) + _field(8, opset),
     )
+
+
+def _zip(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
 
 
 def _field(number: int, content: bytes) -> bytes:

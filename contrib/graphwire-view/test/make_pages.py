@@ -22,6 +22,7 @@ from foreign import other_files
 from hostile import hostile_documents
 from large import large_document
 from programs import PROGRAMS, changed_transformer, convnet, transformer, work
+from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
 import graphwire
@@ -56,6 +57,10 @@ def main(folder: Path) -> None:
     graphwire.view(*sides, weights=True, output=folder / "difference.html")
     deep = programs / "deep.pt2", programs / "changed_deep.pt2"
     graphwire.view(*deep, weights=True, output=folder / "moved.html")
+    for path in _overlays(folder / "overlays"):
+        words = ["view", str(programs / "convnet.pt2"), "--overlay", str(path)]
+        with contextlib.redirect_stdout(io.StringIO()):
+            main_of_cli([*words, "-o", str(folder / f"overlay_{path.stem}.html")])
     graphwire.view(
         before,
         overlay={"latency [ms]": LATENCIES},
@@ -63,6 +68,35 @@ def main(folder: Path) -> None:
         targets=True,
         output=folder / "overlay.html",
     )
+
+
+class _Timed(torch.fx.Interpreter):
+    """Runs a program, and tells the profiler the name of each node."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        with record_function(n.name):
+            return super().run_node(n)
+
+
+def _overlays(folder: Path) -> list[Path]:
+    """Write numbers for the nodes of `convnet` in each form that `--overlay` reads, and return the files."""
+    folder.mkdir()
+    program = convnet()
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        _Timed(program.module()).run(*program.example_inputs[0])
+    profiler.export_chrome_trace(str(folder / "profiler.json"))
+    names = [each.name for each in program.graph.nodes if each.op == "call_function"]
+    numbers = {name: index + 0.5 for index, name in enumerate(names)}
+    rows = [f"{name},{number},{2 * number}" for name, number in numbers.items()]
+    (folder / "csv.csv").write_text("\n".join(["node,latency [ms],energy [mJ]", *rows]))
+    (folder / "json.json").write_text(json.dumps({"latency [ms]": numbers}))
+    events = [
+        {"ph": "X", "cat": "kernel", "name": name, "dur": 1000 * each} for name, each in numbers.items()
+    ]
+    (folder / "chrome.json").write_text(
+        json.dumps({"traceEvents": [{"ph": "M", "name": "process_name"}, *events]})
+    )
+    return sorted(folder.iterdir())
 
 
 def _schemas() -> dict[str, str]:

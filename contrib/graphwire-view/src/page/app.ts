@@ -283,7 +283,7 @@ export class App implements Chooser {
 
   /** Fills what is printed. */
   print(): void {
-    this.parts.paper.replaceChildren(this.picture(), ...this.panels.filter(({ isPrinted }) => isPrinted).map(({ title, make }) => {
+    this.parts.paper.replaceChildren(this.picture(), ...this.panels.filter(({ name }) => name !== "numbers" || this.measure !== null).map(({ title, make }) => {
       const made = make();
       const head = document.createElement("h2");
       head.textContent = title;

@@ -7,6 +7,8 @@ const LEAST = 0.02;
 /** At this scale the smallest texts of the drawing, of 12 pixels, have 11. */
 export const READABLE = 11 / 12;
 const MOST = 3;
+/** The pixels between the border and a box that has just come into sight. */
+const NEAR = 12;
 /** The pixels that a pointer may move in a click. */
 const SLIP = 4;
 
@@ -110,13 +112,11 @@ export class Camera {
     this.changed();
   }
 
-  /** Moves as little as possible so that a box is seen. */
+  /** Moves as little as possible so that a box is seen; its beginning, if it is larger than that. */
   include(box: Rectangle): void {
     const { width, height } = this.size;
-    const [left, top] = [box.x * this.scale + this.x, box.y * this.scale + this.y];
-    const [right, bottom] = [left + box.width * this.scale, top + box.height * this.scale];
-    if (left >= 0 && top >= 0 && right <= width && bottom <= height) return;
-    this.center(box);
+    const by = (start: number, length: number, room: number): number => Math.max(Math.min(0, room - NEAR - start - length * this.scale), NEAR - start) * Number(start < 0 || start + length * this.scale > room);
+    this.shift(by(box.x * this.scale + this.x, box.width, width), by(box.y * this.scale + this.y, box.height, height));
   }
 
   private wheel(event: WheelEvent): void {

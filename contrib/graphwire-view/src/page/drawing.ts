@@ -62,6 +62,8 @@ export class Drawing {
     host.addEventListener("click", (event) => { this.click(event); });
     new ResizeObserver(() => {
       this.camera.measure();
+      const box = this.decoration.selected === null ? undefined : this.scene?.boxOf.get(this.decoration.selected);
+      if (box !== undefined) this.camera.include(box); // the details beside it take place
       this.refresh();
     }).observe(host);
   }

@@ -6,6 +6,7 @@ import { App, type Parts } from "./app.js";
 import { foreignOf, type Foreign } from "../foreign.js";
 import { facts, html, longTable, shownText } from "./elements.js";
 import { showHelp } from "./keys.js";
+import { countText } from "../model/values.js";
 import { viewButtons } from "./view_buttons.js";
 import { readLink } from "./links.js";
 import { differenceSentence } from "./panels/changes.js";
@@ -86,7 +87,7 @@ function tellForeign(name: string, { what, remedy, facts: told, heads, rows }: F
   document.body.dataset["state"] = "foreign";
   welcome();
   const [head] = part("welcome", HTMLElement).children;
-  head?.replaceWith(html("h2", {}, `${name} is ${what}`), html("p", {}, remedy), facts(told), rows.length === 0 ? "" : longTable(heads, rows, (row) => row));
+  head?.replaceWith(html("h2", {}, `${name} is ${what}`), html("p", {}, remedy), facts(told), rows.length === 0 ? "" : longTable(heads, rows, (row) => row.map((cell) => (typeof cell === "number" ? countText(cell) : cell))));
 }
 
 function welcome(problem = ""): void {
@@ -105,11 +106,14 @@ function welcome(problem = ""): void {
 function start(): void {
   const file = part("file", HTMLInputElement);
   const openAll = (files: readonly File[]): void => {
-    const [first] = files;
-    if (first !== undefined) attempt(async () => {
-      const foreign = await foreignOf(first, first.name);
-      if (foreign === null) await show(await openedFiles(files));
-      else tellForeign(first.name, foreign);
+    if (files.length > 0) attempt(async () => {
+      for (const file of files.slice(0, 2)) {
+        const foreign = await foreignOf(file, file.name);
+        if (foreign === null) continue;
+        tellForeign(file.name, foreign);
+        return;
+      }
+      await show(await openedFiles(files));
     });
   };
   file.addEventListener("change", () => { openAll([...(file.files ?? [])]); });

@@ -23,7 +23,7 @@ export function pictureOf(drawing: Pictured, host: SVGSVGElement): SVGSVGElement
   picture.append(svg("defs", {}, ...marker("marker")), svg("rect", { x: -MARGIN, y: -MARGIN, ...box, class: "ground" }), ...drawing.everything());
   const holder = svg("svg", { class: "drawing", width: 0, height: 0 }, picture);
   host.after(holder);
-  for (const each of [...picture.querySelectorAll<SVGElement>("path, rect, text")]) {
+  for (const each of [...picture.querySelectorAll<SVGElement>("path, rect, text, tspan")]) {
     const style = getComputedStyle(each);
     for (const name of STYLES) each.setAttribute(name, style.getPropertyValue(name));
   }

@@ -12,19 +12,18 @@ export interface Panel {
   readonly make: () => HTMLElement;
   /** Whether it changes when something is folded. */
   readonly showsFolding?: boolean;
-  readonly isPrinted: boolean;
 }
 
 /** Returns the panels, in the order of their tabs. */
 export function panelsOf(context: Chooser): Panel[] {
   const { difference } = context;
-  const changes: Panel[] = difference === null ? [] : [{ name: "changes", title: "Changes", make: () => changesPanel(context, difference), isPrinted: true }];
+  const changes: Panel[] = difference === null ? [] : [{ name: "changes", title: "Changes", make: () => changesPanel(context, difference) }];
   return [
     ...changes,
-    { name: "program", title: "Program", make: () => programPanel(context), isPrinted: true },
-    { name: "modules", title: "Modules", make: () => modulesPanel(context), showsFolding: true, isPrinted: true },
-    { name: "operators", title: "Operators", make: () => operatorsPanel(context), showsFolding: true, isPrinted: true },
-    { name: "weights", title: "Weights", make: () => weightsPanel(context), isPrinted: true },
-    { name: "numbers", title: "Numbers", make: () => numbersPanel(context), showsFolding: true, isPrinted: true },
+    { name: "program", title: "Program", make: () => programPanel(context) },
+    { name: "modules", title: "Modules", make: () => modulesPanel(context), showsFolding: true },
+    { name: "operators", title: "Operators", make: () => operatorsPanel(context), showsFolding: true },
+    { name: "weights", title: "Weights", make: () => weightsPanel(context) },
+    { name: "numbers", title: "Numbers", make: () => numbersPanel(context), showsFolding: true },
   ];
 }
