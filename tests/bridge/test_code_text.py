@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -95,6 +96,22 @@ LEFT: dict[str, Callable[[], Graph]] = {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_torch_writes_in_a_way_of_its_own_or_python_rejects_is_left_to_torch(name: str) -> None:
     assert code_text.python_code(LEFT[name]()) is None
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, *LEFT])
+def test_a_graph_that_calls_only_torch_reads_no_other_name(name: str) -> None:
+    graph = (WRITTEN | LEFT)[name]()
+    if not code_text._calls_only_torch(graph):
+        assert name not in {"inputs", "names of builtins", "literals", "literals of torch"}
+        return
+    try:
+        code = ast.parse(graph.python_code("self").src)
+    except SyntaxError:  # a name that is a keyword: the code cannot run
+        return
+    names = [each for each in ast.walk(code) if isinstance(each, ast.Name)]
+    made = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    made |= {node.target for node in graph.find_nodes(op="placeholder")}
+    assert {each.id for each in names} <= made | code_text._WRITTEN
 
 
 @pytest.mark.parametrize("name", ["FX_GRAPH_SHOW_STRIDE", "FX_GRAPH_SHOW_DEVICE", "FX_GRAPH_SHOW_META"])

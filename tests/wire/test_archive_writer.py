@@ -157,7 +157,7 @@ def test_an_error_in_the_chunks_leaves_no_archive() -> None:
     stream = io.BytesIO()
     with pytest.raises(KeyError, match="gone"), ArchiveWriter(stream) as archive:
         archive.write_stream("w", 5, chunks())
-    with pytest.raises(ArchiveError, match="no end record"):
+    with pytest.raises(ArchiveError, match=r"no end record|is empty"):
         ArchiveReader(stream)
 
 

@@ -231,7 +231,7 @@ def plan(
     Raises:
         OpsetError: steps are missing, or namespaces are unknown; one error lists all such problems.
     """
-    known = _steps(upgraders)
+    known: dict[tuple[str, int, int], dict[str, EditNode]] | None = None
     chains: list[PlannedStep] = []
     gaps: list[_Gap] = []
     reached = dict(program.opset_version)
@@ -241,6 +241,7 @@ def plan(
             message = f"no installed plugin provides operators of the namespace {namespace!r}, which the program uses"
             gaps.append(_Gap(namespace, "unknown-namespace", message))
         elif has and wants and has != wants:
+            known = known or _steps(upgraders)
             chain, gap = _chain(known, namespace, has, wants)
             if gap is None:
                 chains += chain

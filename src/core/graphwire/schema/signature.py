@@ -123,7 +123,7 @@ class InputSpec(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fie
     """A literal that the caller must pass as it was at export."""
 
 
-class Held(NamedTuple):
+class Held(msgspec.Struct, frozen=True, gc=False):
     """An input whose value the program itself holds."""
 
     kind: str

@@ -391,7 +391,7 @@ class Layout:
     def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
         data = self.reader.read(member)
         config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
-        state = StateDict()
+        state = StateDict(requires=extensions_of(each for each in config.values() if not each.use_pickle))
         metas: dict[bytes, TensorMeta | None] = {}
         for name, meta in config.items():
             if meta.use_pickle:
@@ -406,7 +406,6 @@ class Layout:
             # Equal metas become one record, which is read once.
             meta.tensor_meta = metas.setdefault(msgspec.json.encode(meta.tensor_meta), meta.tensor_meta)
             state.metas[name] = meta
-            state.requires.update(extensions_of(meta))
             full_name = folder + meta.path_name
             if full_name not in self.reader or meta.placement is not None or full_name in state.records:
                 continue
@@ -575,7 +574,8 @@ class Package(Closing):
 
     def __init__(self, source: Readable, registry: Registry, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.archive = ArchiveReader(source, limits=limits)
-        self.archive.expect(descriptions(self.archive.names), together=True)
+        if self.archive.is_remote:
+            self.archive.expect(descriptions(self.archive.names), together=True)
         self._registry = registry
         self._limits = limits
         self._fetched: dict[str, bytes] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
@@ -258,9 +258,10 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
             program.example_inputs = self.examples
         if new := {name: value for name, value in self.encoded.items() if name not in program.encoded_values}:
             program.encoded_values = {**program.encoded_values, **new}
-        features = {"codecs"} if program.encoded_values else set()
-        for meta in (*self.weights.values(), *self.constants.values(), *self.sample_inputs.values()):
-            features.update(extensions_of(meta))
+        features = extensions_of(
+            (*self.weights.values(), *self.constants.values(), *self.sample_inputs.values())
+        )
+        features |= {"codecs"} if program.encoded_values else set()
         if not features <= set(program.requires):
             program.requires = sorted({*program.requires, *features})
 
@@ -435,14 +436,17 @@ class StateDict(msgspec.Struct):
     """The extensions whose fields the config has."""
 
 
-def extensions_of(meta: PayloadMeta) -> Iterator[str]:
-    """Yield the extensions that a payload needs."""
-    if meta.conj or meta.neg:
-        yield "lazy-bits"
-    if meta.placement is not None:
-        yield "placement"
-    if meta.tensor_meta is not None and meta.tensor_meta.dtype_name is not None:
-        yield "dtypes"
+def extensions_of(metas: Iterable[PayloadMeta]) -> set[str]:
+    """Return the extensions that payloads need."""
+    found: set[str] = set()
+    for meta in metas:
+        if meta.conj or meta.neg:
+            found.add("lazy-bits")
+        if meta.placement is not None:
+            found.add("placement")
+        if (described := meta.tensor_meta) is not None and described.dtype_name is not None:
+            found.add("dtypes")
+    return found
 
 
 class Document(NamedTuple):

@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import graph as fx_graph
 from torch.fx.experimental import _config as fx_config
 from torch.fx.graph import CodeGen, Graph, PythonCode, _PyTreeCodeGen, _PyTreeInfo
@@ -261,22 +262,10 @@ def _slice(value: slice, names: Names) -> str:
     return f"slice({_text(value.start, names)}, {_text(value.stop, names)}, {_text(value.step, names)})"
 
 
+_SIMPLE = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _WRITERS: dict[type, Callable[[Any, Names], str]] = {
     Node: lambda node, names: names[node],
-    **dict.fromkeys(
-        (
-            int,
-            float,
-            bool,
-            str,
-            type(None),
-            torch.dtype,
-            torch.device,
-            torch.layout,
-            torch.memory_format,
-        ),
-        lambda value, _names: repr(value),
-    ),
+    **dict.fromkeys(_SIMPLE, lambda value, _names: repr(value)),
     **dict.fromkeys((list, immutable_list), _list),
     tuple: _tuple,
     **dict.fromkeys((dict, immutable_dict), _dict),
@@ -297,7 +286,9 @@ def choose_targets(graph: torch.fx.Graph, paths: Iterable[str]) -> None:
         paths: the attributes that nodes may read later, when the program is unlifted.
     """
     illegal = fx_graph._illegal_names
-    if all(node.target in (node.name, *illegal) for node in graph.find_nodes(op="placeholder")):
+    if all(
+        node.target == node.name or node.target in illegal for node in graph.nodes if node.op == "placeholder"
+    ):
         return
     names = {node.name for node in graph.nodes}
     # torch numbers these names until they are free; it keeps the others.
@@ -305,7 +296,7 @@ def choose_targets(graph: torch.fx.Graph, paths: Iterable[str]) -> None:
     is_first = True
     for node in graph.nodes:
         is_first = is_first and node.op == "placeholder"
-        if node.op != "placeholder" or node.target in (node.name, *illegal):
+        if node.op != "placeholder" or node.target == node.name or node.target in illegal:
             continue
         if not is_first or node.target in names or _stem(node.target) in stems:
             node.target = node.name
@@ -333,13 +324,37 @@ def hiding_parameter(
         names = {str(node.target) for node in each.graph.find_nodes(op="placeholder")}
         names.update(() if info is None else info.orig_args, parameters if each is module else ())
         known = getattr(type(each).forward, "__globals__", {})
-        if names := {name for name in names if name in fx_graph._illegal_names or name in known}:
+        names = {name for name in names if name in fx_graph._illegal_names or name in known}
+        is_builtin = _WRITTEN.isdisjoint(names) and names <= fx_graph._illegal_names.keys()
+        if names and not (is_builtin and _calls_only_torch(each.graph)):
             code = each.code if is_new else (python_code(each.graph) or each.graph.python_code("self")).src
             used = _names_used(code, names)
             names &= used | _UNLIFTED if parameters and each is module else used
-        if names:
-            return min(names)
+            if names:
+                return min(names)
     return None
+
+
+_WRITTEN = frozenset((*_UNLIFTED, *fx_graph._custom_builtins))
+"""The names by which code calls what is no node, where it calls operators of torch alone."""
+_NAMELESS = frozenset((Node, *_SIMPLE))
+"""The types of arguments whose text has no other names."""
+
+
+def _calls_only_torch(graph: torch.fx.Graph) -> bool:
+    """Return whether the code of a graph certainly uses only `_WRITTEN` and the names of nodes, none of which is Python's own."""
+    if type(graph._codegen) not in (CodeGen, _PyTreeCodeGen) or graph._codegen._body_transformer is not None:
+        return False
+    for node in graph.nodes:
+        if node.type is not None:
+            return False
+        if node.op == "call_function" and type(node.target) is OpOverload:
+            for each in (*node._args, *node._kwargs.values()):
+                if not _NAMELESS.issuperset(map(type, each if type(each) is immutable_list else (each,))):
+                    return False
+        elif node.op not in {"placeholder", "output"}:
+            return False
+    return True
 
 
 def may_hide(names: Iterable[str]) -> bool:
@@ -364,7 +379,7 @@ def _names_used(code: str, wanted: Collection[str]) -> set[str]:
     """
     used: set[str] = set()
     rest = _OF_PARAMETERS.sub("", code)
-    if not any(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", rest) for name in wanted):
+    if not any(re.search(rf"{name}(?!\w)(?<![\w.]{name})", rest) for name in map(re.escape, wanted)):
         return used
     try:
         functions = ast.parse(code).body

@@ -193,7 +193,7 @@ def load_json(text: str) -> Any:
         UnknownTypeError: this process does not have the enum class.
     """
     try:
-        return json.loads(text, object_hook=_decode_enum)
+        return _CONTEXTS.decode(text)
     except (ValueError, TypeError, RecursionError) as error:
         raise DecodeError(f"the context of a container is not JSON text: {error}") from error
 
@@ -353,6 +353,9 @@ def _decode_enum(tree: dict[str, Any]) -> Any:
         case {"fqn": str(class_name), "name": str(name)}:
             return _enum_member(class_name, name)
     raise DecodeError(f"invalid enum member: {tree!r:.80}")
+
+
+_CONTEXTS = json.JSONDecoder(object_hook=_decode_enum)
 
 
 def _enum_member(class_name: str, name: str) -> enum.Enum:

@@ -6,11 +6,13 @@ Memory for tensors is aligned as torch's allocator aligns it, because DLPack use
 from __future__ import annotations
 
 import errno
+import functools
 import gc
 import io
 import mmap
 import os
 import stat
+import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -67,11 +69,17 @@ def address(memory: memoryview) -> int:
 
 def memory_at(start: int, nbytes: int, owner: object) -> memoryview:
     """Return memory by its address. The view keeps the memory's owner alive."""
+    array = _endless_array().from_address(start)
+    array.owner = owner
+    return memoryview(array)[:nbytes].cast("B")
+
+
+@functools.cache
+def _endless_array() -> Any:
+    """Return a type of arrays of bytes. A type for each length would take ten times as long to make as the view."""
     import ctypes
 
-    array = (ctypes.c_char * nbytes).from_address(start)
-    array.owner = owner  # type: ignore[attr-defined]
-    return memoryview(array).cast("B")
+    return ctypes.c_char * sys.maxsize
 
 
 # ------------------------------------------------------------- the base class of objects that a `with` statement closes

@@ -54,6 +54,9 @@ _STREAM_CHUNK_BYTES = 1 << 19
 processor's cache, so that the checksum and the copy read memory once. Chunks of 64 KiB and of 2 MiB take a fifth more processor
 time or two fifths; a whole tensor in one call takes two to three times as much."""
 
+_FEW_BYTES = 16
+"""In bytes. So few hardly become fewer by deflating, and an empty config has 13."""
+
 _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00, so that equal programs make equal files
 _VERSION, _VERSION_ZIP64 = 20, 45
 
@@ -142,17 +145,17 @@ class ArchiveWriter:
         crc = crc32(content)
         method = STORED
         packed: bytes | memoryview = content
-        if compress:
+        if compress and content.nbytes > _FEW_BYTES:
             deflated = raw_deflate(content)
             if len(deflated) < content.nbytes:
                 method, packed = DEFLATED, deflated
         record = _WrittenRecord(
             full_name, FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
-        self._put(_local_header(record))
         if 0 < len(packed) <= self._chunk_bytes:
-            self._put(packed)
+            self._put(_local_header(record), packed)
         else:
+            self._put(_local_header(record))
             for start in range(0, len(packed), self._chunk_bytes):
                 self._put(packed[start : start + self._chunk_bytes])
         if self._digests is not None and not hashed:
@@ -197,7 +200,8 @@ class ArchiveWriter:
                 crc = crc32(part, crc)
                 self._put(part)
                 count_bytes(part.nbytes)
-            self._flush()
+            if nbytes > self._chunk_bytes:  # what waits would keep a copy of the whole record
+                self._flush()
         if seen != nbytes:
             count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
             raise ArchiveError(
@@ -263,16 +267,17 @@ class ArchiveWriter:
         self._usable = False
         return encoded
 
-    def _put(self, data: bytes | memoryview) -> None:
-        """Write all of `data`, now or together with later data."""
-        size = len(data)
+    def _put(self, *chunks: bytes | memoryview) -> None:
+        """Write all of some chunks, now or together with later ones."""
+        size = sum(map(len, chunks))
         self._position += size
         if self._write_many is None:
-            write_all(self._stream, data)
+            for chunk in chunks:
+                write_all(self._stream, chunk)
             return
-        self._pending.append(data)
+        self._pending += chunks
         self._pending_bytes += size
-        if self._pending_bytes >= self._chunk_bytes or len(self._pending) == _CHUNKS:
+        if self._pending_bytes >= self._chunk_bytes or len(self._pending) >= _CHUNKS:
             self._flush()
 
     def _flush(self) -> None:
