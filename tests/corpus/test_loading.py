@@ -7,9 +7,11 @@ import sys
 import warnings
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
-from nightly import one_in
+from loaded_modules import assert_same_module
+from nightly import by_day, one_in
 from torch_construction import assert_code_is_torchs
 
 import graphwire
@@ -50,6 +52,26 @@ def test_each_file_computes_what_eager_computed(
     minor = int(release.split(".")[1])
     problems = {path.stem: problem_of(reference, path, path) for path in files[(half + minor) % 2 :: 2]}
     assert not {name: problem for name, problem in problems.items() if problem}
+
+
+@pytest.mark.nightly
+def test_each_file_is_loaded_as_the_module_of_its_program(
+    reference: ModuleType, files: list[Path], release: str
+) -> None:
+    """Of a release one program in sixteen by day."""
+    step = by_day(16, by_night=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as above, and of the reader of the references
+        for path in files[int(release.split(".")[1]) % step :: step]:
+            for args, kwargs in calls_of(reference, path):
+                assert_same_module(path.read_bytes(), args, kwargs, violations=by_day(4, by_night=40))
+
+
+def calls_of(reference: ModuleType, path: Path) -> list[tuple[Any, Any]]:
+    """The arguments of each call in the reference; none of a joint graph, of which torch makes no module."""
+    document, get = reference.read_case(str(path.with_suffix("")))
+    calls = [] if document.get("kind") == "joint" else document["calls"]
+    return [(reference.dec(each["args"], get), reference.dec(each["kwargs"], get)) for each in calls]
 
 
 @pytest.mark.parametrize("part", one_in(2, [slice(1), slice(1, None)]), ids=["one", "others"])

@@ -38,10 +38,16 @@ from graphwire.bridge.graph.metadata import (
 from graphwire.bridge.graph.operators import OpaqueOperator, check_operators
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.signature import (
+    check_attributes,
+    check_entry,
+    check_guards,
+    check_parameters,
     decode_module_calls,
     decode_signature,
     encode_module_calls,
     encode_signature,
+    input_numbers,
+    parameter_names,
     restore_copy_names,
     set_object_values,
     set_output_names,
@@ -61,7 +67,6 @@ from graphwire.bridge.tensors.symbols import (
     infer_hints,
     ranges_by_expression,
 )
-from graphwire.bridge.torch_compat.code_text import hiding_parameter, path_fault
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import exported_program, guards_of, set_guards
 from graphwire.bridge.torch_compat.pytree import (
@@ -84,7 +89,7 @@ from graphwire.errors import (
     message_text,
 )
 from graphwire.registry import Registry
-from graphwire.schema.texts.treespec import keywords_of, parse_treespec, split_version, treespec_nodes
+from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
 from graphwire.wire.archive.source import type_text
@@ -195,7 +200,10 @@ def _encode_program(
     record.group_sizes = group_sizes_here(record, context.registry)
     check_entry(record, EncodeError)
     check_attributes(record, module.graph, EncodeError)
-    check_parameters(record, module, EncodeError)
+    call = program.call_spec
+    names = parameter_names(record, call.in_spec, call.out_spec, EncodeError)
+    check_guards(record, input_numbers(call.in_spec, names), EncodeError)
+    check_parameters(names, module, EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
@@ -367,8 +375,10 @@ def decode_program(
     state, constants = values or decode_values(context, record, payloads, table)
     context.constants = constants
     signature = decode_signature(module_record.signature)
-    names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
-    graph, root = decode_graph(context, module_record.graph, literal_names=names, paths=(*state, *constants))
+    literals = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
+    graph, root = decode_graph(
+        context, module_record.graph, literal_names=literals, paths=(*state, *constants)
+    )
     if module_record.graph.copies:
         set_output_names(signature, graph)
     set_object_values(signature, graph)
@@ -376,6 +386,9 @@ def decode_program(
     check_entry(record, DecodeError)
     check_attributes(record, graph, DecodeError)
     calls = decode_module_calls(context, module_record.module_call_graph)
+    call = calls[0].signature
+    names = parameter_names(record, call.in_spec, call.out_spec, DecodeError)
+    check_guards(record, input_numbers(call.in_spec, names), DecodeError)
     if module_record.graph.copies:
         restore_copy_names(calls, module_record.graph.copies, graph)
     program = exported_program(
@@ -389,7 +402,7 @@ def decode_program(
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
-    check_parameters(record, program.graph_module, DecodeError)
+    check_parameters(names, program.graph_module, DecodeError)
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)
     program.graph_module.meta.update(decode_declared(context, module_record.metadata))
@@ -464,62 +477,6 @@ def decode_values(
     check_weights(record, payloads, {**constants, **state})
     context.constants = constants
     return state, constants
-
-
-def check_entry(record: schema.Program, error: type[GraphwireError]) -> None:
-    """Raise if a program lacks what `ExportedProgram.module` and `call_spec` read first.
-
-    Raises:
-        error: it has no dialect, or its first call is not its own call with a signature.
-    """
-    if not record.verifiers:
-        raise error("the program names no dialect", place="verifiers", remedy=_WHOLE)
-    calls = record.graph_module.module_call_graph
-    if not calls or calls[0].signature is None:
-        raise error(
-            "the first call is not the program's own, with a signature",
-            place="graph_module.module_call_graph",
-            remedy=_WHOLE,
-        )
-
-
-def check_attributes(record: schema.Program, graph: torch.fx.Graph, error: type[GraphwireError]) -> None:
-    """Raise if what the module of a program holds cannot be its attributes.
-
-    Raises:
-        error: `ExportedProgram.module` would fail, or read something else.
-    """
-    specs = record.graph_module.signature.input_specs
-    held = {each.value: each for spec in specs if (each := schema.held_by(spec)) is not None}
-    paths = [(each.kind, each.name) for each in held.values()]
-    read = [node for node in graph.find_nodes(op="get_attr") if node.name not in held]
-    paths += [("subgraph or tensor of the graph", str(node.target)) for node in read]
-    if fault := path_fault(paths):
-        raise error(
-            fault, place="graph_module.signature.input_specs", remedy="Rename the attribute of the model"
-        )
-
-
-def check_parameters(
-    record: schema.Program, module: torch.fx.GraphModule, error: type[GraphwireError]
-) -> None:
-    """Raise if the generated code of a program means something else by the name of a parameter.
-
-    Raises:
-        error: torch's code would compute something else than the graph.
-    """
-    call = record.graph_module.module_call_graph[0].signature
-    assert call is not None  # check_entry
-    names = call.forward_arg_names or [str(each) for each in keywords_of(parse_treespec(call.in_spec))]
-    if hiding := hiding_parameter(module, names, is_new=error is DecodeError):
-        raise error(
-            f"the name {hiding!r} of an argument hides what generated code calls by it",
-            place="graph_module.module_call_graph[0].signature",
-            remedy="Rename the argument of the model, and export it again",
-        )
-
-
-_WHOLE = "torch does not make such programs: export it again, or restore what was removed"
 
 
 def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:

@@ -1,4 +1,4 @@
-"""Converts the graph signature and the module call graph to and from records."""
+"""Converts the graph signature and the module call graph to and from records, and checks that a program can be called."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from graphwire import schema
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.graph.values import LITERAL_VARIANTS, literal_of
+from graphwire.bridge.torch_compat.code_text import hiding_parameter, path_fault
 from graphwire.bridge.torch_compat.private import output_kind
-from graphwire.errors import DecodeError, EncodeError, located, shown
+from graphwire.bridge.torch_compat.pytree import children_of, context_of, input_paths
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, located, shown
 
 # ------------------------------------------------------------------------------------------------- argument specs
 
@@ -377,3 +379,141 @@ def _decode_named(arguments: Sequence[schema.Argument], names: Sequence[str | No
     if len(given) != len(arguments):
         raise DecodeError(f"{len(given)} names are given for {len(arguments)} arguments")
     return [decode_argument_spec(argument, name) for argument, name in zip(arguments, given, strict=True)]
+
+
+# --------------------------------- checks that a program can be called: of its call, its attributes and its guards
+
+_CALL = "graph_module.module_call_graph[0].signature"
+_WHOLE = "torch does not make such programs: export it again, or restore what was removed"
+
+
+def check_entry(record: schema.Program, error: type[GraphwireError]) -> None:
+    """Raise if a program lacks what `ExportedProgram.module` and `call_spec` read first.
+
+    Raises:
+        error: it has no dialect, or its first call is not its own call with a signature.
+    """
+    if not record.verifiers:
+        raise error("the program names no dialect", place="verifiers", remedy=_WHOLE)
+    calls = record.graph_module.module_call_graph
+    if not calls or calls[0].signature is None:
+        raise error(
+            "the first call is not the program's own, with a signature",
+            place="graph_module.module_call_graph",
+            remedy=_WHOLE,
+        )
+
+
+def parameter_names(
+    record: schema.Program, in_spec: Any, out_spec: Any, error: type[GraphwireError]
+) -> list[str]:
+    """Return the names of the parameters of the module of a program.
+
+    Args:
+        in_spec: the treespec of the program's arguments.
+        out_spec: that of its results; None if it is unknown.
+
+    Raises:
+        error: every call would fail: the structures are not those of the program's inputs and outputs, or there is another
+            number of names.
+    """
+    call, signature = record.graph_module.module_call_graph[0].signature, record.graph_module.signature
+    assert call is not None  # check_entry
+    parts = children_of(in_spec)
+    if in_spec.type is not tuple or [part.type for part in parts] != [tuple, dict]:
+        problem = "the structure of the arguments is not one of positional and keyword arguments"
+        raise error(problem, place=f"{_CALL}.in_spec", remedy=_WHOLE)
+    positional, keywords = len(children_of(parts[0])), [str(each) for each in context_of(parts[1])]
+    names = call.forward_arg_names or [*(f"arg_{index}" for index in range(positional)), *keywords]
+    if len(names) != positional + len(keywords):
+        problem = f"there are {len(names)} names of parameters, and {positional + len(keywords)} arguments"
+        raise error(problem, place=f"{_CALL}.forward_arg_names", remedy=_WHOLE)
+    inputs = sum(
+        spec.user_input is not None or spec.constant_input is not None for spec in signature.input_specs
+    )
+    if in_spec.num_leaves != inputs:
+        problem = (
+            f"the program takes {inputs} inputs, and the structure of its arguments has {in_spec.num_leaves}"
+        )
+        raise error(problem, place=f"{_CALL}.in_spec", remedy=_WHOLE)
+    outputs = sum(
+        spec.user_output is not None or spec.loss_output is not None for spec in signature.output_specs
+    )
+    gradients = any(
+        spec.gradient_to_parameter or spec.gradient_to_user_input for spec in signature.output_specs
+    )
+    if out_spec is not None and out_spec.num_leaves != outputs and not gradients:
+        problem = f"the program returns {outputs} outputs, and the structure of its results has {out_spec.num_leaves}"
+        raise error(problem, place=f"{_CALL}.out_spec", remedy=_WHOLE)
+    return list(names)
+
+
+def input_numbers(in_spec: Any, names: Sequence[str]) -> dict[tuple[Any, ...], int]:
+    """Return the number of the flat input at each path, such as `("x", 0)`.
+
+    Args:
+        names: the names of the parameters.
+    """
+    return {tuple(of for _, of in path): index for index, path in enumerate(input_paths(in_spec, names))}
+
+
+def check_guards(
+    record: schema.Program, numbers: Mapping[tuple[Any, ...], int], error: type[GraphwireError]
+) -> list[Any]:
+    """Return the conditions of the guards of a program.
+
+    Args:
+        numbers: as `input_numbers` returns them.
+
+    Raises:
+        error: a guard refers to something that is no input. Every call would fail.
+    """
+    if not record.guards_code:
+        return []
+    from graphwire.bridge.module.input_conditions import guard_condition
+
+    conditions = []
+    for index, guard in enumerate(record.guards_code):
+        condition = guard_condition(guard, numbers)
+        if condition is None:
+            raise error(
+                f"the guard {guard:.80} refers to something that is no input of the program",
+                place=f"guards_code[{index}]",
+                remedy=_WHOLE,
+            )
+        conditions.append(condition)
+    return conditions
+
+
+def check_attributes(record: schema.Program, graph: torch.fx.Graph, error: type[GraphwireError]) -> None:
+    """Raise if what the module of a program holds cannot be its attributes.
+
+    Raises:
+        error: `ExportedProgram.module` would fail, or read something else.
+    """
+    specs = record.graph_module.signature.input_specs
+    held = {each.value: each for spec in specs if (each := schema.held_by(spec)) is not None}
+    paths = [(each.kind, each.name) for each in held.values()]
+    read = [node for node in graph.find_nodes(op="get_attr") if node.name not in held]
+    paths += [("subgraph or tensor of the graph", str(node.target)) for node in read]
+    if fault := path_fault(paths):
+        raise error(
+            fault, place="graph_module.signature.input_specs", remedy="Rename the attribute of the model"
+        )
+
+
+def check_parameters(names: Sequence[str], module: torch.fx.GraphModule, error: type[GraphwireError]) -> None:
+    """Raise if the generated code of a program means something else by the name of a parameter.
+
+    Args:
+        names: the parameters of the program's module.
+
+    Raises:
+        error: torch's code would compute something else than the graph.
+    """
+    if hiding := hiding_parameter(module, names, is_new=error is DecodeError):
+        raise error(
+            f"the name {hiding!r} of an argument hides what generated code calls by it",
+            place=_CALL,
+            remedy="Rename the argument of the model, and export it again",
+        )

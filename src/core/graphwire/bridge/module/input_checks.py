@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from graphwire import schema
-from graphwire.bridge.module.input_conditions import Condition, guard_condition, input_conditions
+from graphwire.bridge.module.input_conditions import Condition, input_conditions
+from graphwire.bridge.signature import check_guards
 from graphwire.bridge.torch_compat.private import assert_in_graph
 from graphwire.bridge.torch_compat.pytree import (
     children_of,
@@ -166,8 +167,8 @@ def input_checks(
     names: Sequence[str],
     *,
     guards: bool,
-) -> tuple[InputChecks, list[str]]:
-    """Return the checks of a program, and the guards that they leave out: those that refer to no input.
+) -> InputChecks:
+    """Return the checks of a program.
 
     Args:
         inputs: the inputs of the graph that the caller passes.
@@ -175,31 +176,25 @@ def input_checks(
         in_spec: the treespec of the program's arguments.
         names: the names of the parameters.
         guards: whether to check the program's guards too.
+
+    Raises:
+        DecodeError: a guard refers to something that is no input.
     """
     graph = record.graph_module.graph
     paths = list(input_paths(in_spec, names))
-    if len(paths) != len(inputs):
-        raise DecodeError(
-            f"the program takes {len(inputs)} inputs, and the structure of its arguments has {len(paths)}"
-        )
     numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
+    of_guards = check_guards(record, numbers, DecodeError)
     # As torch: without example inputs, it cannot write a function of guards.
     exact = not guards or record.example_inputs is None
     conditions = list(input_conditions(graph, inputs, record.range_constraints, members, exact=exact))
     known = {each.code for each in conditions}
-    unchecked = []
-    for guard in record.guards_code if guards else ():
-        condition = guard_condition(guard, numbers)
-        if condition is None:
-            unchecked.append(f"{guard:.80}")
-        elif condition.code not in known:
-            conditions.append(condition)
+    conditions += [each for each in of_guards if guards and each.code not in known]
     ranks = {
         index: len(graph.tensor_values[each.as_tensor.name].sizes)
         for index, each in enumerate(inputs)
         if each.as_tensor is not None
     }
-    return InputChecks([_path_text(path) for path in paths], ranks, conditions), unchecked
+    return InputChecks([_path_text(path) for path in paths], ranks, conditions)
 
 
 def _path_text(path: Sequence[tuple[str, Any]]) -> str:

@@ -32,18 +32,14 @@ from graphwire.bridge.module.input_checks import StructureCheck, input_checks
 from graphwire.bridge.module.ordinary import is_ordinary
 from graphwire.bridge.module.program_module import ProgramModule
 from graphwire.bridge.program import (
-    check_attributes,
-    check_entry,
-    check_parameters,
     decode_context,
     decode_program,
     decode_values,
-    leave_out,
     tell_omitted,
 )
+from graphwire.bridge.signature import check_attributes, check_entry, check_parameters, parameter_names
 from graphwire.bridge.tensors.storages import StorageTable
 from graphwire.bridge.torch_compat.private import name_by_attributes, pytree_code, rename_builtins
-from graphwire.bridge.torch_compat.pytree import children_of, context_of
 from graphwire.errors import DecodeError, located
 from graphwire.registry import Registry
 from graphwire.wire.payloads import Payloads
@@ -126,14 +122,12 @@ def decode_module(
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
-    unchecked = _complete(module, graph, record, registry, constants, check_guards=check_guards)
+    _complete(module, graph, record, registry, constants, check_guards=check_guards)
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
     describe_at_first_look(named, had_token, load)
     tell_omitted(context, dropped)
-    if unchecked:
-        leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), dropped)
     return module
 
 
@@ -277,17 +271,13 @@ def _complete(
     constants: Mapping[str, Any],
     *,
     check_guards: bool,
-) -> list[str]:
-    """Complete a module with its graph and code, and with checks of its inputs: by a node of the graph, or by a hook.
-
-    Returns:
-        The guards that cannot be checked.
-    """
+) -> None:
+    """Complete a module with its graph and code, and with checks of its inputs: by a node of the graph, or by a hook."""
     call = record.graph_module.module_call_graph[0].signature
     assert call is not None  # check_entry
     with located(lambda: "module_call_graph['']"):
         in_spec, out_spec = decode_treespec(call.in_spec, registry), decode_treespec(call.out_spec, registry)
-    names = _parameter_names(call, in_spec)
+    names = parameter_names(record, in_spec, out_spec, DecodeError)
     passed = [
         argument
         for spec, argument in zip(
@@ -296,7 +286,7 @@ def _complete(
         if spec.user_input is not None or spec.constant_input is not None
     ]
     members = _members(record.graph_module.graph, passed, constants)
-    checks, unchecked = input_checks(record, passed, members, in_spec, names, guards=check_guards)
+    checks = input_checks(record, passed, members, in_spec, names, guards=check_guards)
     placeholders = graph.find_nodes(op="placeholder")
     as_node = check_guards and bool(placeholders)
     if as_node:
@@ -313,7 +303,7 @@ def _complete(
     graph.owning_module = module
     if may_wait(module, names):
         wait(module)
-        return unchecked
+        return
     try:
         generate(module)
     except SyntaxError as error:
@@ -321,27 +311,4 @@ def _complete(
             "a graph has an argument that generated code cannot express",
             remedy="Load it as an ExportedProgram",
         ) from error
-    check_parameters(record, module, DecodeError)
-    return unchecked
-
-
-def _parameter_names(call: schema.ModuleCallSignature, in_spec: Any) -> list[str]:
-    """Return the names of the parameters of `forward`.
-
-    Raises:
-        DecodeError: the structure is not one of positional and keyword arguments, or has another number of them.
-    """
-    parts = children_of(in_spec)
-    if in_spec.type is not tuple or [part.type for part in parts] != [tuple, dict]:
-        raise DecodeError(
-            "the structure of the arguments is not one of positional and keyword arguments",
-            place="graph_module.module_call_graph[0].signature.in_spec",
-        )
-    positional, keywords = len(children_of(parts[0])), context_of(parts[1])
-    names = call.forward_arg_names or [*(f"arg_{index}" for index in range(positional)), *keywords]
-    if len(names) != positional + len(keywords):
-        raise DecodeError(
-            f"there are {len(names)} names of parameters, and {positional + len(keywords)} arguments",
-            place="graph_module.module_call_graph[0].signature.forward_arg_names",
-        )
-    return list(names)
+    check_parameters(names, module, DecodeError)

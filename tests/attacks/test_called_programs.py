@@ -1,0 +1,208 @@
+"""A tampered call of a program: what loads can be called, and `load` and `load_module` refuse the same files.
+
+The call is what the file says of the arguments and results (treespecs), of the names of parameters, and of guards.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from hostile import Change, Victim, get, put
+from hypothesis import example, given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.export import Dim, export
+from torch.utils import _pytree as pytree
+
+import graphwire
+from graphwire.errors import EncodeError, GraphwireError
+from graphwire.testing import assert_same_values
+
+CALL = "graph_module.module_call_graph[0].signature"
+
+
+class Model(nn.Module):
+    """Takes a list by position and a tensor by name, and returns a dict."""
+
+    def forward(self, x: Tensor, pair: list[Tensor], *, scale: Tensor) -> dict[str, Any]:
+        return {"sum": x * scale + pair[0], "parts": (pair[1], x.sin())}
+
+
+INPUTS = [torch.arange(3.0), torch.ones(3), torch.full((3,), 2.0), torch.tensor(4.0)]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    PROGRAM = export(
+        Model(),
+        (INPUTS[0], INPUTS[1:3]),
+        {"scale": INPUTS[3]},
+        dynamic_shapes={"x": {0: Dim.AUTO}, "pair": [{0: Dim.AUTO}, {0: Dim.AUTO}], "scale": None},
+    )
+    GOOD = Victim.of(graphwire.dumps(PROGRAM, strip=["example_inputs"]))
+
+
+def _loaded(data: bytes) -> tuple[Any, Any]:
+    """The modules of both ways to load a file, or the one error of both."""
+    made: list[Any] = []
+    for load in (lambda: graphwire.loads(data).module(), lambda: graphwire.load_module(data)):
+        try:
+            made.append(load())
+        except GraphwireError as error:
+            made.append(f"{type(error).__name__}: {error}")
+    if any(isinstance(each, str) for each in made):
+        assert made[0] == made[1]
+    return made[0], made[1]
+
+
+def _container(name: str, children: list[Any], keys: list[str]) -> dict[str, Any]:
+    context = {
+        "builtins.tuple": None,
+        "builtins.list": None,
+        "builtins.dict": keys,
+        "collections.OrderedDict": keys,
+        "torch.Size": None,
+        "collections.deque": None,
+    }[name]
+    return {"type": name, "context": json.dumps(context), "children_spec": children}
+
+
+LEAF = {"type": None, "context": None, "children_spec": []}
+names = st.sampled_from(["x", "pair", "scale", "arg_0", "args", "kwargs", "y"])
+containers = st.sampled_from(
+    ["builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", "collections.deque"]
+)
+
+
+@st.composite
+def _container_of(draw: Any, children: Any, kinds: Any = containers) -> dict[str, Any]:
+    found = draw(children)
+    keys = draw(st.lists(names, min_size=len(found), max_size=len(found), unique=True))
+    return _container(draw(kinds), found, keys)
+
+
+values = st.recursive(st.just(LEAF), lambda of: _container_of(st.lists(of, max_size=3)), max_leaves=4)
+_arguments = st.tuples(
+    _container_of(st.lists(values, max_size=4), st.just("builtins.tuple") | containers),
+    _container_of(st.lists(values, max_size=2), st.just("builtins.dict") | containers),
+).map(lambda both: _container("builtins.tuple", list(both), []))
+structures = _arguments | values
+
+_LISTED = _container("builtins.list", [LEAF] * 4, [])
+_BY_NAME = _container("builtins.dict", [LEAF] * 4, ["x", "pair", "scale", "y"])
+_TUPLES = [_container("builtins.tuple", [LEAF] * 3, []), _container("builtins.tuple", [LEAF], [])]
+
+
+@example(_LISTED, None, None)
+@example(_BY_NAME, None, None)
+@example(_container("builtins.list", _TUPLES, []), None, None)
+@example(_container("builtins.tuple", _TUPLES, []), None, None)
+@example(
+    _container("builtins.tuple", [_TUPLES[0], _container("collections.OrderedDict", [LEAF], ["y"])], []),
+    None,
+    None,
+)
+@example(None, ["x"], None)
+@example(None, ["x", "pair", "scale", "y"], None)
+@example(None, ["scale", "x", "pair"], None)
+@example(None, None, LEAF)
+@given(
+    st.none() | structures,
+    st.none() | st.lists(names, max_size=4, unique=True),
+    st.none() | values,
+)
+def test_what_loads_can_be_called(in_spec: Any, parameters: list[str] | None, out_spec: Any) -> None:
+    changes: list[Change] = []
+    for field, spec in (("in_spec", in_spec), ("out_spec", out_spec)):
+        if spec is not None:
+            changes.append(put(f"{CALL}.{field}", json.dumps([1, spec])))
+    if parameters is not None:
+        changes.append(put(f"{CALL}.forward_arg_names", parameters))
+    theirs, ours = _loaded(GOOD.with_document(*changes))
+    if not isinstance(theirs, str):
+        args, kwargs = pytree.tree_unflatten(INPUTS, ours._in_spec)
+        assert_same_values(ours(*args, **kwargs), theirs(*args, **kwargs))
+
+
+_SOURCES = [
+    *(
+        "L['x'].size()[0]",
+        "L['pair'][0].size()[0]",
+        "L['pair'][1].size()[0]",
+        "L['flat_args'][3].storage_offset()",
+    ),
+    *("L['self'].size()[0]", "L['y'].size()[0]", "L['pair'][2].size()[0]", "L['flat_args'][4].size()[0]"),
+    *("L['x_0'].size()[0]", "L['pair'].size()[0]", "L['args'][0]", "L['flat_args'][-1].size()[0]"),
+]
+
+
+@given(st.lists(st.sampled_from(_SOURCES), min_size=1, max_size=3), st.sampled_from(["<=", ">", "=="]))
+def test_guards_refer_to_inputs(sources: list[str], comparison: str) -> None:
+    data = with_guards([f"{source} {comparison} 3" for source in sources])
+    theirs, ours = _loaded(data)
+    unknown = [source for source in sources if source in _SOURCES[4:]]
+    if unknown:
+        assert f"the guard {unknown[0]}" in theirs
+        assert "refers to something that is no input" in theirs
+    else:
+        assert not isinstance(theirs, str)
+        assert not isinstance(ours, str)
+
+
+def with_guards(guards: list[str]) -> bytes:
+    return GOOD.with_document(put("guards_code", guards))
+
+
+def test_a_save_refuses_what_no_load_accepts() -> None:
+    program = graphwire.loads(GOOD.data)
+    program._guards_code = ["L['self'].size()[0] <= 3"]
+    with pytest.raises(EncodeError, match=r"guards_code\[0\].*no input of the program"):
+        graphwire.dumps(program)
+    program._guards_code = []
+    program.module_call_graph[0].signature.forward_arg_names = ["x", "pair"]
+    with pytest.raises(EncodeError, match="2 names of parameters, and 3 arguments"):
+        graphwire.dumps(program)
+
+
+# -------------------------------------------------------------------------------------------------- hostile structures
+
+
+def _deep(levels: int) -> str:
+    start, end = '{"type": "builtins.list", "context": "null", "children_spec": [', "]}"
+    return start * levels + json.dumps(LEAF) + end * levels
+
+
+def _of_type(name: str, context: Any) -> str:
+    return json.dumps({"type": name, "context": context, "children_spec": [LEAF]})
+
+
+_HOSTILE = {
+    "a function": _of_type("os.system", '"touch x"'),
+    "a class that is not registered": _of_type("subprocess.Popen", "null"),
+    "a factory": _of_type(
+        "collections.defaultdict",
+        '{"default_factory_module": "os", "default_factory_name": "system", "dict_context": ["a"]}',
+    ),
+    "a context that is no JSON": _of_type("builtins.dict", "__import__('os')"),
+    "keys that cannot be keys": _of_type("builtins.dict", "[[1], {}]"),
+    "more keys than children": _of_type("builtins.dict", '["a", "b"]'),
+    "the same key twice": _of_type("builtins.dict", '["a", "a"]'),
+    "a namedtuple of no name": _of_type("collections.namedtuple", '"os.stat_result"'),
+    "a deque of no length": _of_type("collections.deque", "-3"),
+    "many levels": _deep(5000),
+}
+
+
+@pytest.mark.parametrize("place", ["in_spec", "out_spec"])
+@pytest.mark.parametrize("name", _HOSTILE)
+def test_hostile_structures_are_refused_alike(name: str, place: str) -> None:
+    def change(tree: Any) -> None:
+        call = get(tree, CALL)
+        spec = json.loads(call[place])
+        (spec[1]["children_spec"][0] if place == "in_spec" else spec[1])["children_spec"][0] = "@"
+        call[place] = json.dumps(spec).replace('"@"', _HOSTILE[name])
+
+    theirs, _ = _loaded(GOOD.with_document(change))
+    assert isinstance(theirs, str)
