@@ -38,7 +38,9 @@ def assert_same_module(
     theirs = graphwire.loads(data).module(check_guards=check_guards)
     ours: Any = graphwire.load_module(data, check_guards=check_guards)
     for each in ("state_dict", "named_parameters", "named_buffers", "named_modules"):
-        found = [name for name in dict(getattr(ours, each)()) if name != "_guards_fn" or hasattr(theirs, name)]
+        found = [
+            name for name in dict(getattr(ours, each)()) if name != "_guards_fn" or hasattr(theirs, name)
+        ]
         assert found == list(dict(getattr(theirs, each)())), each
     assert_same_values(_attributes(ours), _attributes(theirs))
     # The first call comes before the look at the code, which it does without.
