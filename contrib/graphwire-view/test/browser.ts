@@ -102,14 +102,19 @@ export async function openBrowser(): Promise<Browser | null> {
       return { page, messages };
     },
     tasks: async (page, act) => {
-      await browser.startTracing(page, { categories: ["toplevel"] });
+      await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline"] });
       await act();
-      const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: readonly { name: string; tid: number; pid: number; tdur?: number }[] };
-      const tasks = traceEvents.filter(({ name }) => name === "ThreadControllerImpl::RunTask");
-      const threads = new Map<string, number[]>();
-      for (const { pid, tid, tdur = 0 } of tasks) threads.set(`${pid} ${tid}`, [...(threads.get(`${pid} ${tid}`) ?? []), tdur / 1000]);
-      const sum = (some: readonly number[]): number => some.reduce((total, each) => total + each, 0);
-      return [...threads.values()].sort((a, b) => sum(b) - sum(a))[0] ?? []; // that of the page works most
+      const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: readonly { ph: string; name: string; tid: number; pid: number; ts: number; dur?: number; tdur?: number; args: { name?: string } }[] };
+      const pages = new Set(traceEvents.flatMap(({ name, args, pid, tid }) => (name === "thread_name" && args.name === "CrRendererMain" ? [`${pid} ${tid}`] : [])));
+      const threads = new Map<string, { readonly end: number; readonly tasks: number[] }>();
+      for (const { pid, tid, ts, dur = 0, tdur = 0 } of traceEvents.filter(({ ph }) => ph === "X").sort((a, b) => a.ts - b.ts || (b.dur ?? 0) - (a.dur ?? 0))) {
+        const thread = `${pid} ${tid}`;
+        const { end, tasks } = threads.get(thread) ?? { end: 0, tasks: [] };
+        if (!pages.has(thread) || ts < end) continue; // what is inside another one is counted there
+        threads.set(thread, { end: ts + dur, tasks: [...tasks, tdur / 1000] });
+      }
+      const sum = ({ tasks }: { readonly tasks: readonly number[] }): number => tasks.reduce((total, each) => total + each, 0);
+      return [...threads.values()].sort((a, b) => sum(b) - sum(a))[0]?.tasks ?? []; // that of the page works most
     },
     visit: async (url, width) => {
       const page = await browser.newPage({ viewport: { width, height: 720 } });

@@ -271,6 +271,14 @@ test("modules have the bytes of their weights, and tied weights count once", asy
   assert.deepEqual(side.weights.find(({ name }) => name === "head.weight")?.shares ?? [], ["embedding.weight"].filter(() => side.weights.some(({ name }) => name === "head.weight")));
 });
 
+test("a search pauses after a few items, however many there are", async () => {
+  const { side } = await shown(["large.json"]);
+  const search = new Index(side.items, () => side.program.graph_module).search("relu module:layers.9 weight:>1GB");
+  let steps = 0;
+  while (search.next().done !== true) steps += 1;
+  assert.ok(steps >= side.items.all.length / 200 - 1, `${steps} steps for ${side.items.all.length} items`);
+});
+
 test("a search needs all words, and knows fields", async () => {
   const { side } = await shown(["transformer.pt2"]);
   const index = new Index(side.items, () => side.program.graph_module);
