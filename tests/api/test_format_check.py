@@ -62,9 +62,12 @@ def test_a_format_that_loses_something_writes_nothing(
     graphwire.save(program, plain)
     with pytest.raises(FormatError, match="faulty does not read what it wrote"):
         graphwire.convert(plain, path, format="faulty", registry=registry)
+    with pytest.raises(FormatError, match="faulty does not read what it wrote"):
+        graphwire.encode(graphwire.to_schema(program)[0], format="faulty", registry=registry)
     assert path.read_bytes() == b"old"
-    graphwire.save(program, path, format="faulty", registry=registry, check_format=False)
+    graphwire.convert(plain, path, format="faulty", registry=registry, check_format=False)
     assert path.read_bytes() != b"old"
+    graphwire.save(program, path, format="faulty", registry=registry, check_format=False)
 
 
 def test_a_format_that_is_right_is_written(program: torch.export.ExportedProgram) -> None:

@@ -80,10 +80,11 @@ def encode(
     """
     check_records(program)
     wire_format = registry_or_installed(registry).wire_format(format)
+    checked = _is_foreign(wire_format, registry_or_installed(registry))
     if target is None:
-        return write_program(program, wire_format)
+        return write_program(program, wire_format, checked=checked)
     dropped: list[str] = []
-    data = document_for(program, target_named(target), wire_format, dropped, payloads)
+    data = document_for(program, target_named(target), wire_format, dropped, payloads, checked=checked)
     for why in dropped:
         warnings.warn(f"the {OMITTED} are not all written: {why}", GraphwireWarning, stacklevel=3)
     return data
@@ -255,7 +256,15 @@ def treespec_dumps(
         from graphwire.bridge.graph.treespec import encode_treespec
 
         text = encode_treespec(spec, registry)
-    return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
+    if format is None:
+        return text
+    wire_format = registry.wire_format(format)
+    return write_treespec(parse_treespec(text), wire_format, checked=_is_foreign(wire_format, registry))
+
+
+def _is_foreign(wire_format: WireFormat, registry: Registry) -> bool:
+    """Whether a wire format comes from a plugin, whose documents are decoded and compared."""
+    return not registry.is_built_in("wire_format", wire_format.name)
 
 
 @public_function()
@@ -345,8 +354,7 @@ def documents_for_target(
     """
     check_ranges(ranges, target)
     wire_format = registry.wire_format(format)
-    owner = registry.owner_of("wire_format", format)
-    checked = check_format and (owner is None or owner.distribution != PROJECT)
+    checked = check_format and _is_foreign(wire_format, registry)
     if target is None:
         provider = _provider(format, registry)
         documents, dropped = {}, []

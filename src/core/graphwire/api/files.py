@@ -76,6 +76,7 @@ def convert(
     compress: bool = True,
     weights: SaveWeights = AS_SAVED,
     strip: Collection[Strippable] | bool = (),
+    check_format: bool = True,
     dry_run: bool = False,
     report: Callable[[WriteReport], object] | None = None,
     **options: Unpack[OpenOptions],
@@ -96,6 +97,7 @@ def convert(
         weights: as in `save`. By default weights stay where they are: in the file, or where it refers to; with `rank`, the new
             file refers to those of that rank only. With `weights_from` or `target` they are written into the new file.
         strip: what to leave out, as in `save`.
+        check_format: as in `save`.
         dry_run: whether to do everything but write, so that `dst` is not touched.
         report: as in `save`.
 
@@ -135,6 +137,7 @@ def convert(
             compress,
             weights,
             stripped=stripped,
+            check_format=check_format,
             dry_run=dry_run,
         )
     warn_of_dropped(written.dropped)
@@ -227,6 +230,7 @@ def _rewrite(
     weights: SaveWeights = AS_SAVED,
     *,
     stripped: Collection[Strippable] = (),
+    check_format: bool = True,
     dry_run: bool = False,
 ) -> WriteReport:
     """Write programs with the payloads and extra files of an archive.
@@ -255,7 +259,7 @@ def _rewrite(
                 payloads.check_read(program)
             encoded = {name: (program, payloads)}
             made, layout, report = documents_for_target(
-                encoded, formats[name], target, archive.registry, ranges
+                encoded, formats[name], target, archive.registry, ranges, check_format=check_format
             )
         documents |= made
         found += report.narrowed

@@ -44,6 +44,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ),
     (r"Pass groups=\{.*", r"Commands run no collectives"),
     (r"\bstorage_options=", r"--storage-options"),
+    (r"; check_format=False leaves this check out", ""),
     (r"Where its device is not there, pass device= with one that is", r"Commands look at no device"),
 )
 """Patterns of remedies for Python, and their replacements for the command line."""

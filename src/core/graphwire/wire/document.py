@@ -543,14 +543,17 @@ def check_treespec_protocol(protocol: int | None) -> None:
         raise SchemaError(f"treespecs have no protocol {protocol}", remedy=f"Use {PROTOCOL}, the only one")
 
 
-def write_treespec(spec: TreeSpec, wire_format: WireFormat) -> bytes:
+def write_treespec(spec: TreeSpec, wire_format: WireFormat, *, checked: bool = False) -> bytes:
     """Encode a treespec as a document.
+
+    Args:
+        checked: as in `write_document`.
 
     Raises:
         FormatError: the format cannot represent something in a context.
         LimitError: the treespec is deeper than wire formats support.
     """
-    return write_document([PROTOCOL, to_tree(spec)], wire_format)
+    return write_document([PROTOCOL, to_tree(spec)], wire_format, checked=checked)
 
 
 def read_treespec(
