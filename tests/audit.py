@@ -67,7 +67,7 @@ _LOADS = (
 )
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _EXCEPTIONS = (
-    ("graphwire/registry/discovery.py", ""),
+    ("graphwire/registry/entry_points.py", ""),
     ("graphwire_plugins/library.py", "library"),
     ("graphwire_plugins/ops.py", "register_late"),
     ("/ast.py", "parse"),

@@ -371,7 +371,7 @@ def test_only_the_registry_has_providers_that_are_not_isolated() -> None:
         str(path.relative_to(source))
         for path in source.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if (isinstance(node, ast.Attribute) and node.attr in ("__wrapped__", "_loaded", "accepted"))
+        if (isinstance(node, ast.Attribute) and node.attr in ("__wrapped__", "_index", "accepted"))
         or (isinstance(node, ast.Name) and node.id in ("unwrap", "provisions_of"))
     }
     ours = {each for each in found if not each.startswith("registry/")}

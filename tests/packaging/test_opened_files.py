@@ -51,7 +51,7 @@ REASONS = {
     "graphwire_fleet/rewriting/places.py": "calls the system relative to the descriptor that a folder gives",
     "graphwire_fleet/catalogue/folders.py": "the lock of a catalogue, which follows no link and waits for no pipe; its root",
     # Files of the installation and of the process.
-    "graphwire/registry/discovery.py": "metadata of installed distributions",
+    "graphwire/registry/entry_points.py": "metadata of installed distributions",
     "graphwire/viewer.py": "the page that is installed",
     "graphwire/cli/__init__.py": "the null device",
     "graphwire_fleet/engine/quiet.py": "the null device",

@@ -68,6 +68,8 @@ def test_every_name_in_the_text_of_a_page_is_public(page: Path) -> None:
     [
         ("graphwire.wire.tree", ["MAX_DEPTH", "measure_tree"]),
         ("graphwire.wire.plain_trees", ["MAX_DEPTH", "measure_tree"]),
+        ("graphwire.wire", ["measure_tree"]),
+        ("graphwire.evolve.opsets", ["NodeEditor"]),
         ("graphwire.schema.treespec", ["TreeSpec", "dump_json", "load_json"]),
     ],
 )

@@ -146,7 +146,7 @@ def encode_program(
         registry,
         constants={},
         plain_containers=plain_containers,
-        declared_keys=frozenset(registry.metadata_keys),
+        declared_keys=frozenset(registry.metadata_key_names),
     )
     with edited_attributes_named(program):
         return _encode_program(program, context, tables)
@@ -245,7 +245,7 @@ def _opsets(context: EncodeContext) -> dict[str, int]:
     used = {operator.handler.namespace for operator in context.operators.values()} | {"aten"}
     versions = {
         name: version
-        for name, version in context.registry.opset_versions.items()
+        for name, version in context.registry.opset_versions_of(used).items()
         if version > 0 and name in used
     }
     for origin in _origins(context):

@@ -281,6 +281,8 @@ def _steps(names: Sequence[str]) -> list[str]:
 
 def plugin_sections(plugins: Sequence[PluginInfo]) -> Iterator[Section]:
     """Yield the sections of the installed plugins, and of the reasons why some are inactive."""
+    from graphwire.registry import REMEDY_OF_HEAVY
+
     rows = [
         (
             plugin.name,
@@ -299,6 +301,8 @@ def plugin_sections(plugins: Sequence[PluginInfo]) -> Iterator[Section]:
     yield Section(title, ("name", "distribution", "status", "ms", "provides"), rows, frozenset({3}))
     reasons = [(plugin.name, plugin.reason) for plugin in plugins if plugin.reason]
     yield Section("Not active, or not completely", ("name", "reason"), reasons)
+    slow = [(plugin.name, f"{plugin.heavy}. {REMEDY_OF_HEAVY}") for plugin in plugins if plugin.heavy]
+    yield Section("Slow: each start of graphwire waits for them", ("name", "reason"), slow)
 
 
 # ------------------------------------------------------------------ format the nodes of a program as text, one per line

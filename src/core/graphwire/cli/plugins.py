@@ -97,7 +97,8 @@ def _version(distribution: str) -> str:
 
 
 def _status(plugin: Any) -> str:
-    return f"{plugin.status}: {plugin.reason}" if plugin.reason else plugin.status
+    status = f"{plugin.status}: {plugin.reason}" if plugin.reason else plugin.status
+    return f"{status}; slow: {plugin.heavy}" if plugin.heavy else status
 
 
 def _format(name: str, wire_format: WireFormat) -> _Finding:
@@ -181,6 +182,7 @@ def _plugin_tree(plugin: Any) -> dict[str, Any]:
         "load_seconds",
         "status",
         "reason",
+        "heavy",
     )
     tree = {field: getattr(plugin, field) for field in fields}
     return tree | {

@@ -274,9 +274,10 @@ def plan_for(
     Raises:
         OpsetError: a step is missing, or a namespace is unknown.
     """
-    target = registry.opset_versions
+    target = registry.opset_versions_of(program.opset_version)
     if wanted is not None:
         _check_versions(wanted)
+        target = registry.opset_versions_of(wanted)
         if strange := sorted(set(wanted) - set(target) - set(program.opset_version)):
             raise OpsetError(
                 f"no installed plugin provides operators of the namespace {', '.join(strange)}",
@@ -285,9 +286,9 @@ def plan_for(
         if wrong := [f"{name}={version}" for name, version in wanted.items() if version < 1]:
             raise OpsetError(f"versions are counted from 1, but {', '.join(wrong)} was requested")
         target = {**program.opset_version, **wanted}
-    return plan(
-        program, target, registry.opset_steps, unknown=unknown, remedy_of=partial(_remedy, program, registry)
-    )
+    is_same = all(target.get(name, version) == version for name, version in program.opset_version.items())
+    steps = () if is_same else registry.opset_steps
+    return plan(program, target, steps, unknown=unknown, remedy_of=partial(_remedy, program, registry))
 
 
 def _check_versions(wanted: Any) -> None:

@@ -3,16 +3,17 @@
 from graphwire.registry.calls import REMEDY_OF_BROKEN, calling
 from graphwire.registry.discovery import (
     REMEDY_OF_CONFLICT,
+    REMEDY_OF_HEAVY,
     GraphwirePluginWarning,
     PluginInfo,
     discover_plugins,
     load_plugin,
-    normal_name,
     remedy_for_name,
     remedy_for_plugin,
     remedy_for_unavailable_name,
     unavailable_error,
 )
+from graphwire.registry.entry_points import normal_name
 from graphwire.registry.interfaces import (
     OWN_COMMANDS,
     OWN_METADATA,
@@ -64,6 +65,7 @@ __all__ = [
     "PROJECT",
     "REMEDY_OF_BROKEN",
     "REMEDY_OF_CONFLICT",
+    "REMEDY_OF_HEAVY",
     "TORCH_METADATA",
     "BoundedFormat",
     "Chunk",

@@ -6,18 +6,12 @@ keep their names. A namespace, with its operators and its history, is one name, 
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import os
-import re
 import sys
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -26,121 +20,24 @@ from msgspec.structs import replace
 from graphwire.errors import GraphwireError, PluginConflictError, PluginError
 from graphwire.registry import interfaces
 from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated
+from graphwire.registry.entry_points import entry_points, normal_name
 from graphwire.registry.provisions import Provision, error_text, provisions_of
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoint
-
     from graphwire.registry.registry import Registry
-
-
-# ---- finds installed plugins in the files of `sys.path`, without `importlib.metadata`, whose import takes longer than the search
-# Only the plain case is read here: folders `*.dist-info` and `*.egg-info` with well-formed files. Whatever is not plain, such
-# as a zip archive on the path, another finder of distributions, or a malformed file, is left to `importlib.metadata`.
-
-
-_METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
-_SECTION = r"\[([^\[\]]+)\]"
-_ENTRY = r"([\w.-]+) *= *([A-Za-z_][\w.]*)(?::([A-Za-z_][\w.]*))?"
-
-
-class EntryPointLine(NamedTuple):
-    """An entry point, and the distribution that has it."""
-
-    distribution: str
-    version: str
-    name: str
-    module: str
-    attributes: str
-    """The dotted name of an object in the module; empty for the module itself."""
-
-
-class _UnusualError(Exception):
-    """Something that `importlib.metadata` has to read."""
-
-
-def entry_points_in_files(group: str) -> list[EntryPointLine] | None:
-    """Return the entry points of a group; None if something on the path is not plain."""
-    if any(
-        hasattr(finder, "find_distributions") and getattr(finder, "__module__", "") != _FINDERS
-        for finder in sys.meta_path
-    ):
-        return None
-    try:
-        return list(_lines_by_distribution(group))
-    except (_UnusualError, OSError, UnicodeDecodeError):
-        return None
-
-
-_FINDERS = "_frozen_importlib_external"
-"""The module of Python's own `PathFinder`, which finds distributions in the folders of the path."""
-
-
-def _lines_by_distribution(group: str) -> Iterator[EntryPointLine]:
-    seen: dict[str, int] = {}
-    found: list[tuple[str, list[EntryPointLine]]] = []
-    for folder in map(Path, dict.fromkeys(sys.path)):
-        if folder.is_file() or folder.suffix == ".egg":
-            raise _UnusualError  # a zip archive, or a distribution of its own
-        if not folder.is_dir():
-            continue
-        for entry in os.listdir(folder):  # noqa: PTH208 a path for each entry takes long
-            stem, _, kind = entry.rpartition(".")
-            suffix = f".{kind}"
-            if suffix not in _METADATA and suffix not in (".egg", ".egg-link"):
-                continue
-            project = re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower()
-            seen[project] = seen.get(project, 0) + 1
-            if suffix not in _METADATA:
-                raise _UnusualError
-            lines = _lines_of(folder / entry, _METADATA[suffix], group)
-            if lines:
-                found.append((project, lines))
-    for project, lines in found:
-        if seen[project] > 1:
-            raise _UnusualError  # Which copy counts depends on the order of the path.
-        yield from lines
-
-
-def _lines_of(folder: Path, metadata: str, group: str) -> list[EntryPointLine]:
-    path = folder / "entry_points.txt"
-    if not path.is_file():
-        return []
-    text = path.read_text("utf-8")
-    if group not in text:
-        return []
-    entries = list(_entries(text, group))
-    if not entries:
-        return []
-    header = (folder / metadata).read_text("utf-8").partition("\n\n")[0]
-    name = re.search(r"^Name: *([A-Za-z0-9][\w.-]*)$", header, re.MULTILINE)
-    version = re.search(r"^Version: *([\w.+!-]+)$", header, re.MULTILINE)
-    if name is None or version is None:
-        raise _UnusualError
-    return [EntryPointLine(name[1], version[1], *entry) for entry in entries]
-
-
-def _entries(text: str, group: str) -> Iterator[tuple[str, str, str]]:
-    section = ""
-    for line in text.splitlines():
-        stripped = line.strip()
-        if not stripped or stripped.startswith(("#", ";")):
-            continue
-        if match := re.fullmatch(_SECTION, stripped):
-            section = match[1].strip()
-        elif section == group:
-            match = re.fullmatch(_ENTRY, stripped)
-            if match is None or line[:1].isspace():
-                raise _UnusualError
-            yield match[1], match[2], match[3] or ""
 
 
 ALLOW_VARIABLE = "GRAPHWIRE_PLUGINS"
 """Environment variable: the only plugins to load, in the form of `BLOCK_VARIABLE`, which takes precedence."""
 SLOW_SECONDS = 2.0
 """Loading a plugin for longer causes a warning: every start of graphwire waits for it."""
+NOTABLE_SECONDS = 0.3
+"""Loading a plugin for longer is told by the commands that list plugins, and so is a plugin that imports torch."""
 
 
+REMEDY_OF_HEAVY = (
+    "Its author imports slow modules inside the functions that need them, or states what it provides"
+)
 REMEDY_OF_CONFLICT = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
 
 
@@ -183,6 +80,8 @@ class PluginInfo(msgspec.Struct, frozen=True):
     """Why it is not active, or not completely, one sentence without a full stop."""
     refused: tuple[Refusal, ...] = ()
     """The names that it claims and does not have, with the reasons."""
+    heavy: str = ""
+    """What makes its import slow, one sentence without a full stop; empty if nothing does."""
 
     def __hash__(self) -> int:
         return hash((self.distribution, self.version, self.name))
@@ -199,10 +98,44 @@ class LoadedPlugin(msgspec.Struct, frozen=True):
     provisions: tuple[Provision, ...]
 
 
+class StatedPlugin(NamedTuple):
+    """A plugin whose entry points state what it provides. It is imported when something of that is looked up."""
+
+    info: PluginInfo
+    stated: Mapping[str, tuple[str, ...]]
+    """The names, by kind of provider. That of an opset upgrader is its namespace."""
+    load: Callable[[], Any]
+
+    def states(self, kind: str, name: str) -> bool:
+        """Whether it states a kind, if one is given, and a name of that kind, if one is given."""
+        if not kind:
+            return True
+        names = self.stated.get(kind, ())
+        return bool(names) and (not name or any(_is_stated(name, each) for each in names))
+
+    def loaded(self) -> LoadedPlugin:
+        """Load it. It is broken if it provides something else than stated."""
+        return load_plugin(self.info, self.load, self.stated)
+
+
+def _is_stated(name: str, stated: str) -> bool:
+    return name == stated or name.startswith(
+        (stated,) if stated[-1] in ".:" else (f"{stated}.", f"{stated} ")
+    )
+
+
 def discover_plugins(
     only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
 ) -> tuple[LoadedPlugin, ...]:
-    """Load every plugin that an installed distribution registers in the entry-point group `graphwire`.
+    """Load every plugin that an installed distribution registers, as `find_plugins` finds them."""
+    found = find_plugins(only, without)
+    return tuple(each if isinstance(each, LoadedPlugin) else each.loaded() for each in found)
+
+
+def find_plugins(
+    only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
+) -> tuple[LoadedPlugin | StatedPlugin, ...]:
+    """Load every plugin that an installed distribution registers in the entry-point group `graphwire`, and states nothing of.
 
     `GRAPHWIRE_PLUGINS` lists the only ones to load, and `GRAPHWIRE_DISABLE_PLUGINS` those not to load, which takes
     precedence. The arguments select among the plugins that these variables allow.
@@ -224,18 +157,21 @@ def discover_plugins(
     if only is not None:
         allowed["`Registry.only`"] = only
     seen: set[str] = set()
-    plugins = []
-    for info, load, unreadable in _entry_points():
+    plugins: list[LoadedPlugin | StatedPlugin] = []
+    for each in entry_points():
+        info = PluginInfo(each.name, each.distribution, each.version)
         names = {normal_name(info.name), normal_name(info.distribution)}
         seen |= names
-        if source := next((each for each in blocked if names & blocked[each]), None):
+        if source := next((of for of in blocked if names & blocked[of]), None):
             plugins.append(_inactive(info, "blocked", f"it is named in {source}"))
-        elif unreadable:
-            plugins.append(_inactive(info, "broken", unreadable))
-        elif source := next((each for each in allowed if not names & allowed[each]), None):
+        elif each.unreadable:
+            plugins.append(_inactive(info, "broken", each.unreadable))
+        elif source := next((of for of in allowed if not names & allowed[of]), None):
             plugins.append(_inactive(info, "blocked", f"it is not named in {source}"))
+        elif each.stated and not is_in_box(info):
+            plugins.append(StatedPlugin(info, each.stated, each.load))
         else:
-            plugins.append(load_plugin(info, load))
+            plugins.append(load_plugin(info, each.load))
     for source, listed in (*allowed.items(), (BLOCK_VARIABLE, blocked[BLOCK_VARIABLE])):
         if unknown := ", ".join(sorted(listed - seen)):
             problem = f"{source} names {unknown}, and no plugin or distribution of that name is installed"
@@ -254,28 +190,38 @@ def warn_of(info: PluginInfo) -> None:
         _warn(f"{info} is partly unusable: {info.reason}. {remedy}")
     if info.load_seconds > SLOW_SECONDS:
         _warn(
-            f"{info} takes {info.load_seconds:.1f} s to load; import slow modules inside the functions that need them"
+            f"{info} takes {info.load_seconds:.1f} s to load; {REMEDY_OF_HEAVY[0].lower()}{REMEDY_OF_HEAVY[1:]}"
         )
 
 
-def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
+def load_plugin(
+    info: PluginInfo, load: Callable[[], Any], stated: Mapping[str, tuple[str, ...]] | None = None
+) -> LoadedPlugin:
     """Load one plugin and call its hooks. A plugin that breaks the contract is broken as a whole, and the reasons are kept.
 
     Args:
         info: what is known before loading: name, distribution, version.
         load: returns the module or object that has the hook implementations.
+        stated: the names that its entry points state, by kind; None if they state nothing.
     """
     start = time.perf_counter()
+    had_torch = "torch" in sys.modules
     try:
         plugin = load()
         info = replace(info, api_version=_api_version(plugin))
         provided = provisions_of(plugin)
+        if stated is not None:
+            provided.problems.extend(_misstated(provided.claimed, stated))
     except KeyboardInterrupt:
         raise
     # A plugin is foreign code: even one that exits the interpreter on import must not affect the others.
     except BaseException as error:  # noqa: BLE001
         return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
     seconds = time.perf_counter() - start
+    heavy = ["it imports torch at module level"] if not had_torch and "torch" in sys.modules else []
+    if seconds > NOTABLE_SECONDS:
+        heavy.append(f"it takes {seconds:.1f} s to load")
+    info = replace(info, heavy=", and ".join(heavy))
     if not provided.problems:
         return LoadedPlugin(
             replace(info, hooks=tuple(dict.fromkeys(provided.hooks)), load_seconds=seconds),
@@ -284,6 +230,18 @@ def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
     reason = "; ".join(dict.fromkeys(provided.problems))
     refused = tuple(Refusal(kind, names, reason) for kind, names in provided.claimed.items())
     return _inactive(replace(info, refused=refused), "broken", reason, seconds)
+
+
+def _misstated(
+    claimed: Mapping[str, tuple[str, ...]], stated: Mapping[str, tuple[str, ...]]
+) -> Iterator[str]:
+    """Yield how what a plugin provides differs from what its entry points state."""
+    for kind in dict.fromkeys((*stated, *claimed)):
+        of_kind = claimed.get(kind, ())
+        has = {name.partition(" ")[0] for name in of_kind} if kind == "opset_upgrader" else set(of_kind)
+        if has != set(stated.get(kind, ())):
+            listed = [", ".join(sorted(each)) or "nothing" for each in (stated.get(kind, ()), has)]
+            yield f"its entry points `{interfaces.PROJECT}.{kind}` state {listed[0]}, and it provides {listed[1]}"
 
 
 def _reason(error: BaseException) -> str:
@@ -314,92 +272,6 @@ def _api_version(plugin: Any) -> int:
     return version
 
 
-class _Found(NamedTuple):
-    """One entry point of the group `graphwire`."""
-
-    info: PluginInfo
-    load: Callable[[], Any]
-    unreadable: str = ""
-    """Why the distribution's entry points cannot be read; empty if they can."""
-
-
-def _entry_points() -> list[_Found]:
-    """Return the entry points of the group `graphwire`, sorted by distribution and name."""
-    lines = entry_points_in_files(interfaces.PROJECT)
-    rows = _found_by_metadata() if lines is None else [_of_line(line) for line in lines]
-    return sorted(rows, key=lambda row: (normal_name(row.info.distribution), row.info.name))
-
-
-def _of_line(line: EntryPointLine) -> _Found:
-    info = PluginInfo(line.name, line.distribution, line.version)
-    return _Found(info, partial(_imported, line.module, line.attributes))
-
-
-def _imported(module: str, attributes: str) -> Any:
-    found = importlib.import_module(module)  # noqa: TID251 an installed distribution names it, and no file
-    return attrgetter(attributes)(found) if attributes else found
-
-
-def _found_by_metadata() -> list[_Found]:
-    from importlib.metadata import PackageNotFoundError, distributions
-    from importlib.metadata import distribution as distribution_named
-
-    # Reading each distribution's text first, rather than `entry_points()`, keeps a malformed foreign file from ending
-    # the search, and parses only the metadata of distributions that have plugins.
-    rows: list[_Found] = []
-    seen: set[str] = set()
-    for found in distributions():
-        name, version = "", ""
-        try:
-            if not _has_our_group(found):
-                continue
-            name = _field(found, "Name")
-            if not name or normal_name(name) in seen:
-                continue
-            seen.add(normal_name(name))
-            # Look it up by name again: of two copies on `sys.path`, Python imports the first. The lookup finds nothing
-            # if the folder's name differs from the metadata.
-            with contextlib.suppress(PackageNotFoundError):
-                found = distribution_named(name)  # noqa: PLW2901
-            version = _field(found, "Version")
-            for entry_point in found.entry_points.select(group=interfaces.PROJECT):
-                rows.append(
-                    _Found(PluginInfo(str(entry_point.name), name, version), partial(_loaded, entry_point))
-                )
-        except Exception as error:  # noqa: BLE001 foreign files may be malformed in any way
-            folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
-            reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
-            rows.append(_Found(PluginInfo(name or folder, name or folder, version), str, reason))
-    return rows
-
-
-def _field(distribution: Distribution, name: str) -> str:
-    """Return a field of the metadata; "" if it is absent, for which `Distribution.name` and `version` warn since Python 3.12."""
-    return str((distribution.metadata.get_all(name) or [""])[0])
-
-
-def _has_our_group(distribution: Distribution) -> bool:
-    try:
-        text = distribution.read_text("entry_points.txt")
-    except UnicodeDecodeError as error:
-        if interfaces.PROJECT.encode() in error.object:
-            raise
-        return False
-    except Exception:  # noqa: BLE001 no readable file of that name
-        return False
-    return (
-        bool(text) and re.search(rf"^\s*\[\s*{interfaces.PROJECT}\s*\]", text or "", re.MULTILINE) is not None
-    )
-
-
-def _loaded(entry_point: EntryPoint) -> Any:
-    if entry_point.pattern.match(entry_point.value) is None:
-        raise PluginError(
-            f"its entry point is {entry_point.value!r:.80}, neither `module` nor `module:object`"
-        )
-    return entry_point.load()
-
-
 def _names_in(variable: str) -> frozenset[str]:
     return plugin_names(os.environ.get(variable, "").split(","))
 
@@ -418,18 +290,14 @@ def plugin_names(names: Iterable[Any]) -> frozenset[str]:
 
 def is_in_box(info: PluginInfo) -> bool:
     """Whether a plugin ships with graphwire."""
-    return normal_name(info.distribution) == interfaces.PROJECT
+    name = info.distribution
+    return name == interfaces.PROJECT or (bool(name) and normal_name(name) == interfaces.PROJECT)
 
 
 def _inactive(
     info: PluginInfo, status: Literal["blocked", "broken"], reason: str, load_seconds: float = 0.0
 ) -> LoadedPlugin:
     return LoadedPlugin(replace(info, load_seconds=load_seconds, status=status, reason=reason), ())
-
-
-def normal_name(name: str) -> str:
-    """Normalize a name as packaging does: lower case, runs of `-`, `_` and `.` as one dash."""
-    return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
 def _warn(message: str) -> None:

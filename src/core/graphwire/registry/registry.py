@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -19,9 +19,10 @@ from graphwire.registry.discovery import (
     GraphwirePluginWarning,
     LoadedPlugin,
     PluginInfo,
+    StatedPlugin,
     UnavailableName,
     conflict_error,
-    discover_plugins,
+    find_plugins,
     is_in_box,
     load_plugin,
     plugin_names,
@@ -29,6 +30,7 @@ from graphwire.registry.discovery import (
     settle_conflicts,
     warn_of,
 )
+from graphwire.registry.entry_points import normal_name
 from graphwire.registry.interfaces import (
     Command,
     ConstantCodec,
@@ -93,6 +95,8 @@ class ContainerTypes:
         self.serializers = MappingProxyType(serializers)
         self._owners = owners
         self._faults = faults
+        self.further: Callable[[str], ContainerTypes] = lambda name: self
+        """Returns the types after plugins are loaded that state a name, or any if it is empty."""
         self._lock = threading.RLock()
         self._box: TreespecTypes | None = None
         self._all: TreespecTypes | None = None
@@ -105,9 +109,10 @@ class ContainerTypes:
         """
         if (found := self.box.by_container.get(container)) is not None:
             return found
-        if (reason := self.all.disputed.get(container)) is not None:
+        types = self.further("").all
+        if (reason := types.disputed.get(container)) is not None:
             raise conflict_error(reason)
-        return self.all.by_container.get(container)
+        return types.by_container.get(container)
 
     def named(self, name: str) -> TreespecType | None:
         """Return the entry of a serialized name.
@@ -117,15 +122,15 @@ class ContainerTypes:
         """
         if (found := self.box.by_name.get(name)) is not None:
             return found
-        family = name.rpartition(".")[0]
-        fault = self._faults.get(name) or self._faults.get(family)
+        types, family = self.further(name), name.rpartition(".")[0]
+        fault = types._faults.get(name) or types._faults.get(family)
         if fault is not None and fault.refusal.is_conflict:
             raise conflict_error(fault.refusal.reason)
-        if name not in self._owners and family not in self._owners:
+        if name not in types._owners and family not in types._owners:
             return None
-        if (reason := self.all.disputed.get(name)) is not None:
+        if (reason := types.all.disputed.get(name)) is not None:
             raise conflict_error(reason)
-        return self.all.by_name.get(name)
+        return types.all.by_name.get(name)
 
     @property
     def box(self) -> TreespecTypes:
@@ -225,139 +230,249 @@ _SHARED = frozenset({"graphwire", "graphwire_plugins", "torch", "builtins", "tes
 """Packages that may contain modules of more than one plugin."""
 
 
+class _Index(msgspec.Struct, frozen=True):
+    """What the loaded plugins of a registry provide. The attributes of `Registry` describe it."""
+
+    wire_formats: Mapping[str, WireFormat]
+    wire_formats_by_suffix: Mapping[str, WireFormat]
+    formats_in_box: tuple[WireFormat, ...]
+    op_handlers: tuple[OpHandler, ...]
+    handlers_in_box: int
+    """The number of built-in handlers, which are the first ones."""
+    opset_versions: Mapping[str, int]
+    container_types: ContainerTypes
+    opset_upgraders: tuple[OpsetUpgrader, ...]
+    opset_steps: tuple[OpsetStep, ...]
+    metadata_keys: Mapping[str, MetadataKey]
+    constant_codecs: Mapping[str, ConstantCodec]
+    weight_stores: Mapping[str, WeightStore]
+    commands: Mapping[str, Command]
+    plugins: tuple[PluginInfo, ...]
+    loaded: tuple[LoadedPlugin, ...]
+    faults: Mapping[tuple[str, str], UnavailableName]
+    handler_owners: Mapping[int, PluginInfo]
+    owners: Mapping[tuple[str, str], PluginInfo]
+    prefixes: Mapping[str, OpHandler | None]
+    """None for a prefix that a plugin claims and no plugin owns."""
+    longest_prefix: int
+
+    def prefix_of(self, name: str) -> str | None:
+        """Return the longest prefix that covers an operator's name."""
+        prefixes = self.prefixes
+        if name in prefixes:
+            return name
+        # Only the longest prefix bounds the search, not the length of a name in a file.
+        end = min(len(name), self.longest_prefix)
+        while (end := max(name.rfind(".", 0, end), name.rfind(":", 0, end))) >= 0:
+            if name[: end + 1] in prefixes:
+                return name[: end + 1]
+        return None
+
+
+def _indexed(loaded: Iterable[LoadedPlugin]) -> _Index:
+    """Index plugins.
+
+    Raises:
+        PluginConflictError: a plugin that is no distribution's claims a name that another one has.
+    """
+    loaded = tuple(loaded)
+    found = settle_conflicts(loaded)
+    for info in found.infos:
+        if not info.distribution and any(each.is_conflict for each in info.refused):
+            raise conflict_error(info.reason)
+    provided: dict[str, list[Provision]] = {hook.kind: [] for hook in HOOKS}
+    owners: dict[tuple[str, str], PluginInfo] = {}
+    for info, provision in found.provisions:
+        provided[provision.kind].append(provision)
+        owners.update({(provision.kind, name): info for name in provision.names})
+    formats = [(each.facts, each.provider) for each in provided["wire_format"]]
+    # Built-in handlers name torch's own operators, and are asked first.
+    handlers = provided["op_handler"]
+    prefixes = {prefix: each.provider for each in handlers for prefix in each.names}
+    lost = {name: None for kind, name in found.faults if kind == "op_handler"}
+    # Built-in codecs own any value that can be taken apart, so more specific ones are asked first.
+    codecs = sorted(
+        provided["constant_codec"], key=lambda each: is_in_box(owners[each.kind, each.facts["name"]])
+    )
+    return _Index(
+        wire_formats=MappingProxyType({facts["name"]: each for facts, each in formats}),
+        wire_formats_by_suffix=MappingProxyType({facts["suffix"]: each for facts, each in formats}),
+        formats_in_box=tuple(
+            each for facts, each in formats if is_in_box(owners["wire_format", facts["name"]])
+        ),
+        op_handlers=tuple(each.provider for each in handlers),
+        handlers_in_box=sum(is_in_box(owners[each.kind, each.names[0]]) for each in handlers),
+        opset_versions=MappingProxyType(
+            {each.facts["namespace"]: each.facts["opset_version"] for each in handlers}
+        ),
+        container_types=ContainerTypes(
+            {each.facts["name"]: each.provider for each in provided["treespec_serializer"]},
+            {name: owner for (kind, name), owner in owners.items() if kind == "treespec_serializer"},
+            {name: fault for (kind, name), fault in found.faults.items() if kind == "treespec_serializer"},
+        ),
+        opset_upgraders=tuple(each.provider for each in provided["opset_upgrader"]),
+        opset_steps=tuple(OpsetStep(**each.facts) for each in provided["opset_upgrader"]),
+        constant_codecs=MappingProxyType({each.facts["name"]: each.provider for each in codecs}),
+        metadata_keys=MappingProxyType(
+            {each.facts["name"]: each.provider for each in provided["metadata_key"]}
+        ),
+        weight_stores=MappingProxyType(
+            {each.facts["name"]: each.provider for each in provided["weight_store"]}
+        ),
+        commands=MappingProxyType({each.facts["name"]: each.provider for each in provided["command"]}),
+        plugins=found.infos,
+        loaded=loaded,
+        owners=owners,
+        faults=found.faults,
+        handler_owners={id(each.provider): owners[each.kind, each.names[0]] for each in handlers},
+        prefixes=lost | prefixes,
+        longest_prefix=max(map(len, (*lost, *prefixes)), default=0),
+    )
+
+
+def _order(plugin: LoadedPlugin) -> tuple[bool, str, str]:
+    info = plugin.info  # objects stand behind distributions, as they were added
+    return (not info.distribution, normal_name(info.distribution), info.name if info.distribution else "")
+
+
 class Registry:
     """Everything that a set of plugins provides. Immutable: any number of threads may use it.
 
     `Registry.discover()` has the installed plugins; `Registry.only(name, …)` and `Registry.without(name, …)` have some
-    of them. `Registry.of(plugin, …)` and `registry.extended(plugin, …)` take objects.
+    of them. `Registry.of(plugin, …)` and `registry.extended(plugin, …)` take objects. A plugin whose entry points state what it
+    provides is imported when something of that is looked up.
     """
 
-    __slots__ = (
-        "_faults",
-        "_handler_owners",
-        "_loaded",
-        "_longest_prefix",
-        "_owners",
-        "_prefixes",
-        "commands",
-        "constant_codecs",
-        "container_types",
-        "formats_in_box",
-        "metadata_keys",
-        "op_handlers",
-        "opset_steps",
-        "opset_upgraders",
-        "opset_versions",
-        "plugins",
-        "weight_stores",
-        "wire_formats",
-        "wire_formats_by_suffix",
-    )
+    __slots__ = ("_index", "_lock", "_stated")
 
-    wire_formats: Mapping[str, WireFormat]
-    """Wire formats by name."""
-    wire_formats_by_suffix: Mapping[str, WireFormat]
-    """Wire formats by the suffix of the program's member, such as `.json`."""
-    formats_in_box: tuple[WireFormat, ...]
-    """The wire formats that ship with graphwire."""
-    op_handlers: tuple[OpHandler, ...]
-    """Operator handlers, the built-in ones first."""
-    opset_versions: Mapping[str, int]
-    """The versions of the operator namespaces, as their handlers gave them at registration."""
-    container_types: ContainerTypes
-    """The container types that treespec serializers serve."""
-    opset_upgraders: tuple[OpsetUpgrader, ...]
-    opset_steps: tuple[OpsetStep, ...]
-    """The upgraders' steps, as they were at registration."""
-    metadata_keys: Mapping[str, MetadataKey]
-    """The keys of `node.meta` that plugins declare, by name."""
-    constant_codecs: Mapping[str, ConstantCodec]
-    """Constant codecs by name, the built-in ones last."""
-    weight_stores: Mapping[str, WeightStore]
-    """Weight stores by name, the built-in ones first."""
-    commands: Mapping[str, Command]
-    """Commands of plugins by name."""
-    plugins: tuple[PluginInfo, ...]
-    """Every plugin found, including blocked and broken ones, ordered by distribution and name."""
+    _index: _Index
+    _lock: Any
+    _stated: tuple[StatedPlugin, ...]
+    """The plugins that are not imported yet."""
 
-    _loaded: tuple[LoadedPlugin, ...]
-    _faults: Mapping[tuple[str, str], UnavailableName]
-    _handler_owners: Mapping[int, PluginInfo]
-    _owners: Mapping[tuple[str, str], PluginInfo]
-    _prefixes: Mapping[str, OpHandler | None]
-    """None for a prefix that a plugin claims and no plugin owns."""
-    _longest_prefix: int
-
-    def __init__(self, loaded: Iterable[LoadedPlugin]) -> None:
+    def __init__(self, loaded: Iterable[LoadedPlugin], stated: Iterable[StatedPlugin] = ()) -> None:
         """Index plugins that are already loaded.
+
+        Args:
+            stated: plugins to load when they are needed.
 
         Raises:
             PluginConflictError: a plugin that is no distribution's claims a name that another one has.
         """
-        loaded = tuple(loaded)
-        found = settle_conflicts(loaded)
-        for info in found.infos:
-            if not info.distribution and any(each.is_conflict for each in info.refused):
-                raise conflict_error(info.reason)
-        provided: dict[str, list[Provision]] = {hook.kind: [] for hook in HOOKS}
-        owners: dict[tuple[str, str], PluginInfo] = {}
-        for info, provision in found.provisions:
-            provided[provision.kind].append(provision)
-            owners.update({(provision.kind, name): info for name in provision.names})
-        formats = [(each.facts, each.provider) for each in provided["wire_format"]]
-        # Built-in handlers name torch's own operators, and are asked first.
-        handlers = provided["op_handler"]
-        prefixes = {prefix: each.provider for each in handlers for prefix in each.names}
-        lost = {name: None for kind, name in found.faults if kind == "op_handler"}
-        # Built-in codecs own any value that can be taken apart, so more specific ones are asked first.
-        codecs = sorted(
-            provided["constant_codec"], key=lambda each: is_in_box(owners[each.kind, each.facts["name"]])
-        )
-        state: dict[str, Any] = {
-            "wire_formats": MappingProxyType({facts["name"]: each for facts, each in formats}),
-            "wire_formats_by_suffix": MappingProxyType({facts["suffix"]: each for facts, each in formats}),
-            "formats_in_box": tuple(
-                each for facts, each in formats if is_in_box(owners["wire_format", facts["name"]])
-            ),
-            "op_handlers": tuple(each.provider for each in handlers),
-            "opset_versions": MappingProxyType(
-                {each.facts["namespace"]: each.facts["opset_version"] for each in handlers}
-            ),
-            "container_types": ContainerTypes(
-                {each.facts["name"]: each.provider for each in provided["treespec_serializer"]},
-                {name: owner for (kind, name), owner in owners.items() if kind == "treespec_serializer"},
-                {
-                    name: fault
-                    for (kind, name), fault in found.faults.items()
-                    if kind == "treespec_serializer"
-                },
-            ),
-            "opset_upgraders": tuple(each.provider for each in provided["opset_upgrader"]),
-            "opset_steps": tuple(OpsetStep(**each.facts) for each in provided["opset_upgrader"]),
-            "constant_codecs": MappingProxyType({each.facts["name"]: each.provider for each in codecs}),
-            "metadata_keys": MappingProxyType(
-                {each.facts["name"]: each.provider for each in provided["metadata_key"]}
-            ),
-            "weight_stores": MappingProxyType(
-                {each.facts["name"]: each.provider for each in provided["weight_store"]}
-            ),
-            "commands": MappingProxyType({each.facts["name"]: each.provider for each in provided["command"]}),
-            "plugins": found.infos,
-            "_loaded": loaded,
-            "_owners": owners,
-            "_faults": found.faults,
-            "_handler_owners": {id(each.provider): owners[each.kind, each.names[0]] for each in handlers},
-            "_prefixes": lost | prefixes,
-            "_longest_prefix": max(map(len, (*lost, *prefixes)), default=0),
-        }
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_index", _indexed(loaded))
+        object.__setattr__(self, "_stated", tuple(stated))
+        object.__setattr__(self, "_lock", threading.RLock())
+
+    def _having(self, kind: str = "", name: str = "") -> _Index:
+        """Return what plugins provide, after those are loaded that state a kind and a name of it; all of it if they are empty."""
+        if not any(each.states(kind, name) for each in self._stated):
+            return self._index
+        with self._lock:
+            wanted = [each for each in self._stated if each.states(kind, name)]
+            # A plugin that looks into the registry while it is imported does not find itself.
+            object.__setattr__(self, "_stated", tuple(each for each in self._stated if each not in wanted))
+            loaded = [each.loaded() for each in wanted]
+            everything = sorted((*self._index.loaded, *loaded), key=_order)
+            index = _indexed(everything)
+            object.__setattr__(self, "_index", index)
+        new = {(each.info.distribution, each.info.name) for each in loaded}
+        for info in index.plugins:
+            if (info.distribution, info.name) in new:
+                warn_of(info)
+        return index
+
+    @property
+    def wire_formats(self) -> Mapping[str, WireFormat]:
+        """Wire formats by name."""
+        return self._having("wire_format").wire_formats
+
+    @property
+    def wire_formats_by_suffix(self) -> Mapping[str, WireFormat]:
+        """Wire formats by the suffix of the program's member, such as `.json`."""
+        return self._having("wire_format").wire_formats_by_suffix
+
+    @property
+    def formats_in_box(self) -> tuple[WireFormat, ...]:
+        """The wire formats that ship with graphwire."""
+        return self._index.formats_in_box
+
+    @property
+    def op_handlers(self) -> tuple[OpHandler, ...]:
+        """Operator handlers, the built-in ones first."""
+        return self._having("op_handler").op_handlers
+
+    @property
+    def opset_versions(self) -> Mapping[str, int]:
+        """The versions of the operator namespaces, as their handlers gave them at registration."""
+        return self._having("op_handler").opset_versions
+
+    @property
+    def container_types(self) -> ContainerTypes:
+        """The container types that treespec serializers serve."""
+        types = self._index.container_types
+        types.further = lambda name: self._having("treespec_serializer", name).container_types
+        return types
+
+    def handlers_in_turn(self) -> Iterator[OpHandler]:
+        """Yield the operator handlers. Others than the built-in ones are imported if the caller wants more."""
+        box = self._index.handlers_in_box
+        yield from self._index.op_handlers[:box]
+        yield from self.op_handlers[box:]
+
+    def opset_versions_of(self, namespaces: Collection[str]) -> Mapping[str, int]:
+        """Return `opset_versions`; only those of loaded plugins if these have all of some namespaces."""
+        versions = self._index.opset_versions
+        return versions if all(each in versions for each in namespaces) else self.opset_versions
+
+    @property
+    def metadata_key_names(self) -> tuple[str, ...]:
+        """The names of `metadata_keys`, for which no plugin is imported."""
+        stated = [name for each in self._stated for name in each.stated.get("metadata_key", ())]
+        return tuple(dict.fromkeys((*self._index.metadata_keys, *stated)))
+
+    @property
+    def opset_upgraders(self) -> tuple[OpsetUpgrader, ...]:
+        """Opset upgraders."""
+        return self._having("opset_upgrader").opset_upgraders
+
+    @property
+    def opset_steps(self) -> tuple[OpsetStep, ...]:
+        """The upgraders' steps, as they were at registration."""
+        return self._having("opset_upgrader").opset_steps
+
+    @property
+    def metadata_keys(self) -> Mapping[str, MetadataKey]:
+        """The keys of `node.meta` that plugins declare, by name."""
+        return self._having("metadata_key").metadata_keys
+
+    @property
+    def constant_codecs(self) -> Mapping[str, ConstantCodec]:
+        """Constant codecs by name, the built-in ones last."""
+        return self._having("constant_codec").constant_codecs
+
+    @property
+    def weight_stores(self) -> Mapping[str, WeightStore]:
+        """Weight stores by name, the built-in ones first."""
+        return self._having("weight_store").weight_stores
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """Commands of plugins by name."""
+        return self._having("command").commands
+
+    @property
+    def plugins(self) -> tuple[PluginInfo, ...]:
+        """Every plugin found, including blocked and broken ones, ordered by distribution and name."""
+        return self._having().plugins
 
     @classmethod
-    def _found(cls, loaded: Sequence[LoadedPlugin]) -> Registry:
+    def _found(cls, found: Sequence[LoadedPlugin | StatedPlugin]) -> Registry:
         """Make a registry of installed plugins, which warns of plugins that are broken or in conflict."""
-        registry = cls(loaded)
-        for info in registry.plugins:
+        registry = cls(
+            (each for each in found if isinstance(each, LoadedPlugin)),
+            (each for each in found if isinstance(each, StatedPlugin)),
+        )
+        for info in registry._index.plugins:
             warn_of(info)
         return registry
 
@@ -379,7 +494,7 @@ class Registry:
         names that two plugins claim, except that built-in plugins keep theirs. The environment variables
         `GRAPHWIRE_PLUGINS` and `GRAPHWIRE_DISABLE_PLUGINS` select the plugins.
         """
-        return cls._found(discover_plugins())
+        return cls._found(find_plugins())
 
     @classmethod
     def only(cls, *names: str) -> Registry:
@@ -432,7 +547,7 @@ class Registry:
             if loaded.info.status == "broken":
                 raise PluginError(f"{loaded.info} cannot be used: {loaded.info.reason}")
             added.append(loaded)
-        return Registry((*self._loaded, *added))
+        return Registry((*self._index.loaded, *added), self._stated)
 
     def wire_format(self, name: str) -> WireFormat:
         """Return the wire format of that name.
@@ -447,7 +562,7 @@ class Registry:
                 remedy=f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}",
             ).about("format")
         try:
-            return self.wire_formats[name]
+            return self._having("wire_format", name).wire_formats[name]
         except KeyError:
             problem = f"no plugin provides the wire format {name!r}"
             raise self._unknown_format(problem, name).about("format") from None
@@ -459,23 +574,24 @@ class Registry:
             UnknownFormatError: no active plugin provides one.
         """
         try:
-            return self.wire_formats_by_suffix[suffix]
+            return self._having("wire_format", suffix).wire_formats_by_suffix[suffix]
         except KeyError:
             problem = f"no plugin provides a wire format with the suffix {suffix!r}"
             raise self._unknown_format(problem, suffix.lstrip(".")) from None
 
     def op_handler(self, name: str) -> OpHandler | None:
         """Return the handler that owns a serialized operator name: the one with the longest matching prefix."""
-        prefix = self._prefix_of(name)
-        return None if prefix is None else self._prefixes[prefix]
+        index = self._having("op_handler", name)
+        prefix = index.prefix_of(name)
+        return None if prefix is None else index.prefixes[prefix]
 
     def owner_of_handler(self, handler: OpHandler) -> PluginInfo | None:
         """Return the plugin that provides an operator handler."""
-        return self._handler_owners.get(id(handler))
+        return self._index.handler_owners.get(id(handler))
 
     def is_in_box(self, handler: OpHandler) -> bool:
         """Whether an operator handler ships with graphwire."""
-        owner = self._handler_owners.get(id(handler))
+        owner = self._index.handler_owners.get(id(handler))
         return owner is not None and is_in_box(owner)
 
     def is_built_in(self, kind: str, name: str) -> bool:
@@ -490,20 +606,22 @@ class Registry:
             kind: as in `owner_of`; an opset step is named `NAMESPACE OLD->NEW`.
             name: as in `owner_of`.
         """
+        index = self._having(kind, name)
+        faults = index.faults
         if kind == "op_handler":
-            name = self._prefix_of(name) or name
-        if kind == "treespec_serializer" and (kind, name) not in self._faults:
+            name = index.prefix_of(name) or name
+        if kind == "treespec_serializer" and (kind, name) not in faults:
             name = name.rpartition(".")[0]
-        if (fault := self._faults.get((kind, name))) is None and kind == "opset_upgrader":
-            steps = (of for of in self._faults if of[0] == kind and of[1].startswith(f"{name} "))
-            fault = self._faults.get(next(steps, (kind, name)))
+        if (fault := faults.get((kind, name))) is None and kind == "opset_upgrader":
+            steps = (of for of in faults if of[0] == kind and of[1].startswith(f"{name} "))
+            fault = faults.get(next(steps, (kind, name)))
         return fault
 
     def plugin_of(self, module: str) -> PluginInfo | None:
         """Return the plugin that a module belongs to, as far as its providers tell; None for built-in and unknown
         modules."""
         package = module.partition(".")[0]
-        for plugin in self._loaded:
+        for plugin in self._index.loaded:
             if is_in_box(plugin.info):
                 continue
             for home in (str(getattr(each.provider, "__module__", "")) for each in plugin.provisions):
@@ -520,26 +638,16 @@ class Registry:
             name: a name as the plugin claims it, or a longer one that a prefix (of an operator handler) or a family (of
                 a treespec serializer) covers.
         """
-        owners = self._owners
+        index = self._having(kind, name)
+        owners = index.owners
         if (owner := owners.get((kind, name))) is not None:
             return owner
         if kind == "op_handler":
-            prefix = self._prefix_of(name)
+            prefix = index.prefix_of(name)
             return None if prefix is None else owners.get((kind, prefix))
         if kind == "treespec_serializer":
             family, _, _ = name.rpartition(".")
             return owners.get((kind, family))
-        return None
-
-    def _prefix_of(self, name: str) -> str | None:
-        prefixes = self._prefixes
-        if name in prefixes:
-            return name
-        # Only the longest prefix bounds the search, not the length of a name in a file.
-        end = min(len(name), self._longest_prefix)
-        while (end := max(name.rfind(".", 0, end), name.rfind(":", 0, end))) >= 0:
-            if name[: end + 1] in prefixes:
-                return name[: end + 1]
         return None
 
     def _unknown_format(self, problem: str, name: str) -> UnknownFormatError | PluginConflictError:
@@ -571,7 +679,7 @@ def _discovered(only: frozenset[str] | None = None, without: frozenset[str] = fr
         with _default_lock:
             registry = _defaults.get(key)
             if registry is None:
-                registry = _defaults[key] = Registry._found(discover_plugins(only, without))
+                registry = _defaults[key] = Registry._found(find_plugins(only, without))
     return registry
 
 

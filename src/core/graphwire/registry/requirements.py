@@ -9,10 +9,10 @@ from typing import TypeAlias, TypeVar
 from graphwire.errors import MissingPluginError, Problem
 from graphwire.registry.discovery import (
     is_in_box,
-    normal_name,
     remedy_for_plugin,
     remedy_for_unavailable_name,
 )
+from graphwire.registry.entry_points import normal_name
 from graphwire.registry.interfaces import PROJECT
 from graphwire.registry.registry import Registry
 from graphwire.schema import PluginRequirement, install_advice

@@ -311,8 +311,8 @@ def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict
     Raises:
         EncodeError: a value cannot be encoded exactly.
     """
-    declared = context.registry.metadata_keys
-    for key in (*declared, *sorted(context.declared_keys - declared.keys())):
+    declared = context.registry.metadata_key_names
+    for key in (*declared, *sorted(context.declared_keys.difference(declared))):
         if (value := meta.get(key)) is None:
             continue
         if not isinstance(value, KeptMetadata):
@@ -384,7 +384,7 @@ def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict
 
 
 def _decode_declared(context: DecodeContext, text: str, key: str) -> Any:
-    if key not in context.registry.metadata_keys:
+    if key not in context.registry.metadata_key_names:
         return _kept(context, text, key, UNDECLARED)
     try:
         return decode_value(parse_json(text), f"metadata[{key!r}]")

@@ -164,7 +164,7 @@ def _named(context: EncodeContext, target: Any) -> Operator:
         return opaque_operator(target)
     registry = context.registry
     failures: list[GraphwireError] = []
-    for handler in registry.op_handlers:
+    for handler in registry.handlers_in_turn():
         try:
             name = _call_handler(context, handler, "name_of", target, EncodeError)
             if name is None or not _is_own(registry, handler, name, target):
@@ -199,7 +199,7 @@ def _is_own(registry: Registry, handler: OpHandler, name: Any, target: Any) -> b
 
 def name_of_operator(registry: Registry, function: Any) -> str | None:
     """Return the serialized name of a function in metadata, if it is an operator. Skips handlers that fail."""
-    for handler in registry.op_handlers:
+    for handler in registry.handlers_in_turn():
         try:
             name = handler.name_of(function)
             if name is not None and _is_own(registry, handler, name, function):

@@ -1,0 +1,248 @@
+"""The entry points of plugins: which objects do installed distributions register, and what do they state of them?"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphwire.errors import PluginError
+from graphwire.registry.interfaces import PROJECT
+from graphwire.registry.provisions import HOOKS, error_text
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
+
+
+def normal_name(name: str) -> str:
+    """Normalize a name as packaging does: lower case, runs of `-`, `_` and `.` as one dash."""
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+# ---- finds installed plugins in the files of `sys.path`, without `importlib.metadata`, whose import takes longer than the search
+# Only the plain case is read here: folders `*.dist-info` and `*.egg-info` with well-formed files. Whatever is not plain, such
+# as a zip archive on the path, another finder of distributions, or a malformed file, is left to `importlib.metadata`.
+
+
+_METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
+_SECTION = r"\[([^\[\]]+)\]"
+_ENTRY = r"([\w.-]+) *= *([A-Za-z_][\w.]*)(?::([A-Za-z_][\w.]*))?"
+
+
+class EntryPointLine(NamedTuple):
+    """An entry point, and the distribution that has it."""
+
+    distribution: str
+    version: str
+    name: str
+    module: str
+    attributes: str
+    """The dotted name of an object in the module; empty for the module itself."""
+    group: str = PROJECT
+    """The group that has it: `graphwire`, or one whose name begins with `graphwire.`."""
+
+
+class _UnusualError(Exception):
+    """Something that `importlib.metadata` has to read."""
+
+
+def entry_points_in_files(group: str) -> list[EntryPointLine] | None:
+    """Return the entry points of a group, and of those below it; None if something on the path is not plain."""
+    if any(
+        hasattr(finder, "find_distributions") and getattr(finder, "__module__", "") != _FINDERS
+        for finder in sys.meta_path
+    ):
+        return None
+    try:
+        return list(_lines_by_distribution(group))
+    except (_UnusualError, OSError, UnicodeDecodeError):
+        return None
+
+
+_FINDERS = "_frozen_importlib_external"
+"""The module of Python's own `PathFinder`, which finds distributions in the folders of the path."""
+
+
+def _lines_by_distribution(group: str) -> Iterator[EntryPointLine]:
+    seen: dict[str, int] = {}
+    found: list[tuple[str, list[EntryPointLine]]] = []
+    for folder in map(Path, dict.fromkeys(sys.path)):
+        if folder.is_file() or folder.suffix == ".egg":
+            raise _UnusualError  # a zip archive, or a distribution of its own
+        if not folder.is_dir():
+            continue
+        for entry in os.listdir(folder):  # noqa: PTH208 a path for each entry takes long
+            stem, _, kind = entry.rpartition(".")
+            suffix = f".{kind}"
+            if suffix not in _METADATA and suffix not in (".egg", ".egg-link"):
+                continue
+            project = re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower()
+            seen[project] = seen.get(project, 0) + 1
+            if suffix not in _METADATA:
+                raise _UnusualError
+            lines = _lines_of(folder / entry, _METADATA[suffix], group)
+            if lines:
+                found.append((project, lines))
+    for project, lines in found:
+        if seen[project] > 1:
+            raise _UnusualError  # Which copy counts depends on the order of the path.
+        yield from lines
+
+
+def _lines_of(folder: Path, metadata: str, group: str) -> list[EntryPointLine]:
+    path = folder / "entry_points.txt"
+    if not path.is_file():
+        return []
+    text = path.read_text("utf-8")
+    if group not in text:
+        return []
+    entries = list(_entries(text, group))
+    if not entries:
+        return []
+    header = (folder / metadata).read_text("utf-8").partition("\n\n")[0]
+    name = re.search(r"^Name: *([A-Za-z0-9][\w.-]*)$", header, re.MULTILINE)
+    version = re.search(r"^Version: *([\w.+!-]+)$", header, re.MULTILINE)
+    if name is None or version is None:
+        raise _UnusualError
+    return [EntryPointLine(name[1], version[1], *entry) for entry in entries]
+
+
+def _entries(text: str, group: str) -> Iterator[tuple[str, str, str, str]]:
+    section = ""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", ";")):
+            continue
+        if match := re.fullmatch(_SECTION, stripped):
+            section = match[1].strip()
+        elif section == group or section.startswith(f"{group}."):
+            match = re.fullmatch(_ENTRY, stripped)
+            if match is None or line[:1].isspace():
+                raise _UnusualError
+            yield match[1], match[2], match[3] or "", section
+
+
+class FoundPlugin(NamedTuple):
+    """One entry point of the group `graphwire`."""
+
+    name: str
+    distribution: str
+    version: str
+    load: Callable[[], Any]
+    unreadable: str = ""
+    """Why the distribution's entry points cannot be read; empty if they can."""
+    stated: Mapping[str, tuple[str, ...]] = {}
+    """The names that further entry points of the same object state, by kind."""
+
+
+def entry_points() -> list[FoundPlugin]:
+    """Return the entry points of the group `graphwire`, sorted by distribution and name."""
+    lines = entry_points_in_files(PROJECT)
+    rows = _found_by_metadata() if lines is None else _of_lines(lines)
+    return sorted(rows, key=lambda row: (normal_name(row.distribution), row.name))
+
+
+_KINDS = {f"{PROJECT}.{hook.kind}": hook.kind for hook in HOOKS}
+"""The groups of entry points that state names, each with its kind."""
+
+
+def _of_lines(lines: Iterable[EntryPointLine]) -> list[FoundPlugin]:
+    stated: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = defaultdict(dict)
+    plugins = []
+    for line in lines:
+        key = line.distribution, line.module, line.attributes
+        if line.group == PROJECT:
+            plugins.append((line, stated[key]))
+        elif kind := _KINDS.get(line.group):
+            stated[key][kind] = (*stated[key].get(kind, ()), line.name)
+    return [
+        FoundPlugin(
+            line.name,
+            line.distribution,
+            line.version,
+            partial(_imported, line.module, line.attributes),
+            stated=names,
+        )
+        for line, names in plugins
+    ]
+
+
+def _imported(module: str, attributes: str) -> Any:
+    found = importlib.import_module(module)  # noqa: TID251 an installed distribution names it, and no file
+    return attrgetter(attributes)(found) if attributes else found
+
+
+def _found_by_metadata() -> list[FoundPlugin]:
+    from importlib.metadata import PackageNotFoundError, distributions
+    from importlib.metadata import distribution as distribution_named
+
+    # Reading each distribution's text first, rather than `entry_points()`, keeps a malformed foreign file from ending
+    # the search, and parses only the metadata of distributions that have plugins.
+    rows: list[FoundPlugin] = []
+    seen: set[str] = set()
+    for found in distributions():
+        name, version = "", ""
+        try:
+            if not _has_our_group(found):
+                continue
+            name = _field(found, "Name")
+            if not name or normal_name(name) in seen:
+                continue
+            seen.add(normal_name(name))
+            # Look it up by name again: of two copies on `sys.path`, Python imports the first. The lookup finds nothing
+            # if the folder's name differs from the metadata.
+            with contextlib.suppress(PackageNotFoundError):
+                found = distribution_named(name)  # noqa: PLW2901
+            version = _field(found, "Version")
+            for entry_point in found.entry_points.select(group=PROJECT):
+                stated = {
+                    kind: names
+                    for group, kind in _KINDS.items()
+                    if (
+                        names := tuple(
+                            each.name
+                            for each in found.entry_points.select(group=group)
+                            if each.value == entry_point.value
+                        )
+                    )
+                }
+                load = partial(_loaded, entry_point)
+                rows.append(FoundPlugin(str(entry_point.name), name, version, load, stated=stated))
+        except Exception as error:  # noqa: BLE001 foreign files may be malformed in any way
+            folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
+            reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
+            rows.append(FoundPlugin(name or folder, name or folder, version, str, reason))
+    return rows
+
+
+def _field(distribution: Distribution, name: str) -> str:
+    """Return a field of the metadata; "" if it is absent, for which `Distribution.name` and `version` warn since Python 3.12."""
+    return str((distribution.metadata.get_all(name) or [""])[0])
+
+
+def _has_our_group(distribution: Distribution) -> bool:
+    try:
+        text = distribution.read_text("entry_points.txt")
+    except UnicodeDecodeError as error:
+        if PROJECT.encode() in error.object:
+            raise
+        return False
+    except Exception:  # noqa: BLE001 no readable file of that name
+        return False
+    return bool(text) and re.search(rf"^\s*\[\s*{PROJECT}\s*\]", text or "", re.MULTILINE) is not None
+
+
+def _loaded(entry_point: EntryPoint) -> Any:
+    if entry_point.pattern.match(entry_point.value) is None:
+        raise PluginError(
+            f"its entry point is {entry_point.value!r:.80}, neither `module` nor `module:object`"
+        )
+    return entry_point.load()
