@@ -127,6 +127,12 @@ class _Chain(torch.nn.Module):
         return x.relu()
 
 
+def perceptron() -> ExportedProgram:
+    """A program of 14 nodes: three layers."""
+    layers = [torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16), torch.nn.ReLU()]
+    return small(torch.nn.Sequential(*layers, torch.nn.Linear(16, 4), torch.nn.Softmax(-1)), torch.rand(2, 8))
+
+
 def chain(nodes: int) -> ExportedProgram:
     """So many operators one behind the other: made of the records of one, as export itself would take an hour."""
     import graphwire

@@ -31,6 +31,7 @@ LARGE = {
 }
 """The programs of the first table."""
 FLOORS = {
+    "perceptron": "perceptron, three layers",
     "lenet": "LeNet-5",
     "decoder-12-dynamic": "decoder, 12 layers, dynamic shapes",
     "decoder-48-static": "decoder, 48 layers, static",

@@ -27,12 +27,12 @@ _TURNS = 12
 def measure(bench: Bench) -> Iterator[Row]:
     """The least processor time of each action in turns, without collections of garbage."""
     import torch
-    from cases import PROGRAMS, unbind
+    from cases import PROGRAMS, perceptron, unbind
 
     import graphwire
 
     chosen = {name: PROGRAMS[name] for name in ("lenet", "decoder-12-dynamic", "decoder-48-static")}
-    for name, make in {**chosen, "unbind-1600": lambda: unbind(1600)}.items():
+    for name, make in {"perceptron": perceptron, **chosen, "unbind-1600": lambda: unbind(1600)}.items():
         ours, theirs = bench.folder / "floor.pt2", bench.folder / "torch.pt2"
         made = make()
         graphwire.save(made, ours)
