@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -120,6 +121,21 @@ def test_hashes_are_checked_against_a_list(run, folder, program):
     Path("list").write_text("what\n")
     assert "list: line 1 is not" in run("hash", "--check", "list").stderr
     assert run("hash").returncode == run("hash", "--check", "list", "a.pt2").returncode == 2
+
+
+def test_no_two_names_have_the_same_line_of_a_hash(run, folder, program):
+    graphwire.save({"one": program, "b.pt2": program}, "a.pt2")
+    other = torch.export.export(torch.nn.Sigmoid(), (torch.ones(3),))
+    names = ["a.pt2", "a.pt2:b.pt2", "a.pt2:one", "c\\x3ad", "c:d", "c\\:d", "e\u202e", os.fsdecode(b"e\xff")]
+    for name in names[1:]:
+        graphwire.save(other, name)
+    listed = run("hash", *names).stdout
+    assert len({(line[0], line.partition("  ")[2]) for line in listed.splitlines()}) == len(names) + 1
+    Path("list").write_text(listed)
+    assert run("hash", "--check", "list").stdout.splitlines()[-1] == "list: 9 the same"
+    for name in names[1:]:
+        graphwire.save(program, name)
+    assert run("hash", "--check", "list").stdout.splitlines()[-1] == "list: 2 the same, 7 different"
 
 
 def test_convert_keeps_formats_and_writes_a_folder_of_files(run, folder):

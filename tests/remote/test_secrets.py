@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import http.server
+import io
+import json
 import threading
 import warnings
+import zipfile
 from base64 import b64encode
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +25,14 @@ from hypothesis.provisional import urls
 
 import graphwire
 from graphwire import Attempts
+from graphwire.cli import COMMANDS, main
 from graphwire.errors import GraphwireError
 from graphwire.wire.remote import shown_text, shown_url
 
-for _protocol in ("http", "simplecache"):
+for _protocol in ("http", "simplecache", "zip", "reference"):
     fsspec.get_filesystem_class(_protocol)
 get_loop()
+fsspec.filesystem("reference", fo={}, remote_protocol="memory")
 
 SECRET = "hunter2-7d1f"
 
@@ -88,6 +95,13 @@ def servers() -> Iterator[tuple[RedirectingServer, RedirectingServer]]:
         each.server_close()
 
 
+def zipped(data: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("program.pt2", data)
+    return made.getvalue()
+
+
 _PROGRAM = graphwire.dumps(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)))
 
 
@@ -122,27 +136,51 @@ def _is_told(seen: list[dict[str, str]]) -> bool:
 
 @pytest.mark.filterwarnings("ignore:The 'auth' parameter is deprecated")
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("chain", ["", "simplecache::"])
+@pytest.mark.parametrize("way", ["", "simplecache::", "zip://program.pt2::"])
 def test_a_redirection_takes_no_secret_to_another_origin(
-    options: str, chain: str, servers: tuple[RedirectingServer, RedirectingServer], tmp_path: Path
+    options: str, way: str, servers: tuple[RedirectingServer, RedirectingServer], tmp_path: Path
 ) -> None:
     first, second = servers
     given = OPTIONS[options]()
-    if chain:
+    if way:
         given = {**(given if "http" in given else {"http": given}), "cache_storage": str(tmp_path)}
-    graphwire.load(f"{chain}{first.url}", storage_options=given)
+    if "zip" in way:
+        second.content = zipped(_PROGRAM)
+    graphwire.load(f"{way}{first.url}", storage_options=given)
     assert _is_told(first.seen)
     assert second.seen
     assert not _is_told(second.seen)
 
 
-@pytest.mark.parametrize("chain", ["", "simplecache::"])
+@pytest.mark.filterwarnings("ignore:The 'auth' parameter is deprecated")
+@pytest.mark.parametrize("options", OPTIONS)
+def test_what_a_file_refers_to_at_another_origin_gets_no_secret(
+    options: str, servers: tuple[RedirectingServer, RedirectingServer]
+) -> None:
+    first, second = servers
+    second.content, first.to = _PROGRAM, ""
+    first.content = json.dumps({"program.pt2": [second.url, 0, len(_PROGRAM)]}).encode()
+    given = OPTIONS[options]()
+    given = given.get("http", given)
+    references = f"{first.url.removesuffix('.pt2')}.json"
+    for way in (
+        {"target_options": given, "remote_options": given},
+        {"target_options": {**given, "use_listings_cache": False}, "fs": {"http": given}},
+    ):
+        first.seen.clear()
+        graphwire.load("reference://program.pt2", storage_options={"fo": references, **way})
+        assert _is_told(first.seen)
+        assert second.seen
+        assert not _is_told(second.seen)
+
+
+@pytest.mark.parametrize("way", ["", "simplecache::"])
 def test_a_header_that_the_caller_allows_by_name_goes_everywhere(
-    chain: str, servers: tuple[RedirectingServer, RedirectingServer], tmp_path: Path
+    way: str, servers: tuple[RedirectingServer, RedirectingServer], tmp_path: Path
 ) -> None:
     own = {"headers": {"X-Trace": SECRET, "X-Api-Key": "other"}, "headers_of_any_origin": ["x-trace"]}
-    options = {"http": own, "cache_storage": str(tmp_path)} if chain else own
-    graphwire.load(f"{chain}{servers[0].url}", storage_options=options)
+    options = {"http": own, "cache_storage": str(tmp_path)} if way else own
+    graphwire.load(f"{way}{servers[0].url}", storage_options=options)
     assert all(each["X-Trace"] == SECRET for each in servers[1].seen)
     assert not any("X-Api-Key" in each for each in servers[1].seen)
 
@@ -174,6 +212,78 @@ def test_no_part_of_a_password_or_signature_is_shown(
     for shown in (shown_url(url), shown_text(f"cannot open '{url}', it says ({url})")):
         assert "Se" not in shown
         assert "cret" not in shown
+
+
+def _lines() -> list[list[str]]:
+    """Return a command line for each argument of each command that takes a text, with `URL` in its place."""
+    found = []
+    for name, command in COMMANDS.items():
+        parser = argparse.ArgumentParser()
+        command.add()(parser)
+        for words, each in _parsers([name], parser):
+            own = [action for action in each._actions if action.nargs != 0]
+            needed = [
+                words
+                for action in own
+                if action.required or not action.option_strings
+                for words in [_filled(action, "x.pt2")]
+            ]
+            before = [*words, *chain.from_iterable(needed)]
+            found += [[*before, *_filled(action, "URL")] for action in own]
+    return found
+
+
+def _parsers(
+    words: list[str], parser: argparse.ArgumentParser
+) -> Iterator[tuple[list[str], argparse.ArgumentParser]]:
+    below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    for action in below:
+        for name, each in action.choices.items():
+            yield from _parsers([*words, name], each)
+    if not below:
+        yield words, parser
+
+
+def _filled(action: argparse.Action, text: str) -> list[str]:
+    return [*action.option_strings[:1], text]
+
+
+LINES = _lines()
+PASSWORDS = (
+    "hun,ter2",
+    "hun ter2",
+    "hun'ter2",
+    'hun"ter2',
+    "hun/ter2",
+    "hun@ter2",
+    "hun?ter2",
+    "hun#ter2",
+    "hun(ter2)",
+    "hun::ter2",
+    "hun\\ter2",
+    "hün✓ter2",
+)
+FORMS = (
+    "nosuch://user:{0}@h.example/x.pt2",
+    "memory://user:{0}@h.example/x.pt2?signature={0}",
+    "zip://x.pt2::memory://user:{0}@h.example/x.zip",
+    "simplecache::https://user:{0}@127.0.0.1:9/x.pt2",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_command_prints_a_password(
+    form: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(LINES) > 100
+    for number, line in enumerate(LINES):
+        url = form.format(PASSWORDS[number % len(PASSWORDS)])
+        words = [url if word == "URL" else word for word in line]
+        main([*words, "--debug"] if number % 5 == 0 else words)
+        printed = "".join(capfd.readouterr())
+        assert "ter2" not in printed, words
+        assert "hun" not in printed.replace("hundred", ""), words
 
 
 @given(urls())

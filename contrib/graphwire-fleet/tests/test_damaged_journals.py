@@ -143,15 +143,16 @@ def test_journals_and_catalogues_are_not_read_as_files_of_a_fleet(
 def test_a_file_whose_name_is_not_utf_8_stays_in_the_catalogue(tmp_path: Path) -> None:
     good = corpus() / "2.6.0/linear.pt2"
     (tmp_path / "models").mkdir()
-    for name in (b"a\xff.pt2", rb"b\xff.pt2", b"c.pt2"):
+    names = (b"a\xff.pt2", rb"a\xff.pt2", rb"a\x5cxff.pt2", rb"a\udcff.pt2", rb"b\xff.pt2", b"c.pt2")
+    for name in names:
         shutil.copy(good, os.fsencode(tmp_path / "models") + b"/" + name)
     place = tmp_path / "catalogue"
     assert fleet("inspect", tmp_path / "models", "-o", place) == 0
     assert fleet("inspect", tmp_path / "models/c*.pt2", "-o", place) == 0
-    assert asked(place, "SELECT count(*) FROM files") == [(3,)]
+    assert asked(place, "SELECT count(*) FROM files") == [(6,)]
     (tmp_path / "models" / os.fsdecode(b"a\xff.pt2")).unlink()
     assert fleet("inspect", tmp_path / "models/c*.pt2", "-o", place) == 0
-    assert asked(place, "SELECT count(*) FROM files") == [(2,)]
+    assert asked(place, "SELECT count(*) FROM files") == [(5,)]
 
 
 def limited(limit: int, *words: Any) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ import { GraphwireError, messageOf, refusalOf } from "./errors.js";
 import { inspect } from "./inspection.js";
 import { neutral } from "./neutral.js";
 import { folderResolver, withPath } from "./node.js";
-import { toCanonicalJson, toJson } from "./printing.js";
+import { escaped, toCanonicalJson, toJson } from "./printing.js";
 
 const USAGE = `usage: graphwire-js COMMAND FILE…
 
@@ -63,7 +63,7 @@ const COMMANDS: ReadonlyMap<string, readonly [files: number, run: Command]> = ne
       1,
       async ([path = ""]) => {
         await withPath(path, async (file) => {
-          for (const name of file.programNames) print(`${contentHash(await file.program(name))}  ${name}`);
+          for (const name of file.programNames) print(`${contentHash(await file.program(name))}  ${escaped(name)}`);
         });
         return 0;
       },
@@ -75,7 +75,7 @@ const COMMANDS: ReadonlyMap<string, readonly [files: number, run: Command]> = ne
       1,
       async ([path = ""]) => {
         const problems = await withPath(path, (file) => file.verify());
-        for (const problem of problems) print(problem);
+        for (const problem of problems) print(escaped(problem));
         return problems.length === 0 ? 0 : 1;
       },
     ],
@@ -95,7 +95,7 @@ async function main([name = "", ...paths]: readonly string[]): Promise<number> {
   try {
     return await run(paths);
   } catch (error) {
-    process.stderr.write(`graphwire-js: ${messageOf(error)}\n`);
+    process.stderr.write(`graphwire-js: ${escaped(messageOf(error))}\n`);
     if (name === "neutral" && error instanceof GraphwireError) print(JSON.stringify({ refused: refusalOf(error) }));
     return error instanceof GraphwireError ? 1 : 2;
   }

@@ -49,13 +49,7 @@ const COMPARISONS: ReadonlySet<string> = new Set(["==", "!=", "<", "<=", ">", ">
 /** Parses a guard, such as `L['x'].size()[0] <= 10`. */
 export function parseGuard(text: string): Guard {
   if (text.length > MAX_TEXT) refuse("too many characters", text);
-  const found = new GuardParser(text).whole();
-  if (depthOf(found) > MAX_NESTING) refuse("too deep a nest", text);
-  return found;
-}
-
-function depthOf(guard: Guard): number {
-  return guard.kind === "operation" ? 1 + Math.max(0, ...guard.operands.map(depthOf)) : 0;
+  return new GuardParser(text).whole();
 }
 
 function refuse(what: string, text: string): never {
@@ -65,6 +59,8 @@ function refuse(what: string, text: string): never {
 class GuardParser {
   private at = 0;
   private depth = 0;
+  /** How deep each operation is. A deeper one than the limit is never made, so that functions may call themselves for its parts. */
+  private readonly depths = new WeakMap<Guard, number>();
 
   constructor(private readonly text: string) {}
 
@@ -102,13 +98,21 @@ class GuardParser {
     return found;
   }
 
+  private operation(head: string, operands: readonly Guard[]): Guard {
+    const depth = operands.reduce((most, each) => Math.max(most, this.depths.get(each) ?? 0), 0) + 1;
+    if (depth > MAX_NESTING) refuse("too deep a nest", this.text);
+    const made: Guard = { kind: "operation", head, operands };
+    this.depths.set(made, depth);
+    return made;
+  }
+
   private choice(): Guard {
     return this.nested(() => {
       const value = this.words("or");
       if (!this.take(WORD, "if")) return value;
       const condition = this.words("or");
       if (!this.take(WORD, "else")) refuse("an if without an else", this.text);
-      return { kind: "operation", head: "if", operands: [condition, value, this.choice()] };
+      return this.operation("if", [condition, value, this.choice()]);
     });
   }
 
@@ -116,13 +120,13 @@ class GuardParser {
     const operand = (): Guard => (word === "or" ? this.words("and") : this.negation());
     const operands = [operand()];
     while (this.take(WORD, word)) operands.push(operand());
-    return operands.length === 1 ? (operands[0] as Guard) : { kind: "operation", head: word, operands };
+    return operands.length === 1 ? (operands[0] as Guard) : this.operation(word, operands);
   }
 
   private negation(): Guard {
     return this.nested(() => {
       if (!this.take(WORD, "not")) return this.comparison();
-      return { kind: "operation", head: "not", operands: [this.negation()] };
+      return this.operation("not", [this.negation()]);
     });
   }
 
@@ -131,7 +135,7 @@ class GuardParser {
     const sign = this.peek(SIGN);
     if (!COMPARISONS.has(sign)) return left;
     this.take(SIGN, sign);
-    return { kind: "operation", head: sign, operands: [left, this.chain(0)] };
+    return this.operation(sign, [left, this.chain(0)]);
   }
 
   private chain(level: number): Guard {
@@ -142,18 +146,18 @@ class GuardParser {
       const sign = this.peek(SIGN);
       if (!signs.includes(sign)) return found;
       this.take(SIGN, sign);
-      found = { kind: "operation", head: sign, operands: [found, this.chain(level + 1)] };
+      found = this.operation(sign, [found, this.chain(level + 1)]);
     }
   }
 
   private factor(): Guard {
     return this.nested(() => {
-      if (this.take(SIGN, "-")) return { kind: "operation", head: "-", operands: [this.factor()] };
+      if (this.take(SIGN, "-")) return this.operation("-", [this.factor()]);
       const base = this.atom();
       if (!this.take(SIGN, "**")) return base;
       const exponent = this.factor();
       checkPower(base, exponent, this.text);
-      return { kind: "operation", head: "**", operands: [base, exponent] };
+      return this.operation("**", [base, exponent]);
     });
   }
 
@@ -186,7 +190,7 @@ class GuardParser {
       if (!this.take(SIGN, ")")) refuse("an unfinished call", this.text);
     }
     if (operands.length < arity[0] || operands.length > arity[1]) refuse("a wrong number of arguments", this.text);
-    return { kind: "operation", head: name, operands };
+    return this.operation(name, operands);
   }
 
   private source(): Guard {

@@ -12,6 +12,7 @@ import { parseGuard } from "#dist/guards.js";
 import { parseInfix } from "#dist/infix.js";
 import { DEFAULT_LIMITS } from "#dist/limits.js";
 import { parseTreespec } from "#dist/treespecs.js";
+import { escaped, toJson } from "#dist/printing.js";
 import { isClassName, isOperatorName, isParameterName, isPath, isTypeName, isValueName } from "#dist/validation/names.js";
 
 const SUITE = "../../conformance";
@@ -125,4 +126,31 @@ test("long and deep documents end in an error of this package, and not in one of
   for (const bytes of [Buffer.alloc(1_000_000, 0x91), Buffer.alloc(1_000_000, 0x81), Buffer.alloc(1_000_000, 0xdd), Buffer.alloc(1_000_000, 0x9f), Buffer.alloc(1_000_000, 0xc1)]) {
     for (const format of FORMATS) assert.throws(() => format.read(bytes, DEFAULT_LIMITS), isOurs, format.name);
   }
+});
+
+test("chains of any length exhaust no stack", () => {
+  const parsers = [parseGuard, parseExpression, parseInfix, parseTreespec] as const;
+  for (const sign of ["+", "*", "//", "|", " and ", " or ", "==", "**", "-", "if x else", ".a", "[0]", ",", "("]) {
+    for (const operand of ["1", "s0", "L['x'].a", "(1)", "-1", "not 1"]) {
+      for (const count of [150, 1000, 16_000]) {
+        const text = Array(count).fill(operand).join(sign).slice(0, 99_000);
+        for (const parse of parsers) {
+          try {
+            parse(text);
+          } catch (error) {
+            assert.ok(isOurs(error), `${String(error)}: ${text.slice(0, 40)}`);
+          }
+        }
+      }
+    }
+  }
+});
+
+test("what is printed controls no terminal", () => {
+  const text = "a\u202eb\u001b[2Jc\u2028d\u{e0001}e\u0085\n\u00a0 é😀";
+  const shown = escaped(text);
+  assert.equal(shown, "a\\u202eb\\x1b[2Jc\\u2028d\\U000e0001e\\x85\\n\\xa0 é😀");
+  const json = toJson({ [text]: [text, 1n] }, "  ");
+  assert.doesNotMatch(json.replaceAll("\n", ""), /(?! )[\p{C}\p{Z}]/u);
+  assert.deepEqual(JSON.parse(json), { [text]: [text, 1] });
 });

@@ -47,6 +47,45 @@ test("a server without range requests is refused", async () => {
   }
 });
 
+const LIES: Readonly<Record<string, (start: number, end: number) => Partial<{ body: number; range: string; tag: string }>>> = {
+  "more bytes than were asked for": (start, end) => ({ body: end - start + 1 }),
+  "bytes without end": () => ({ body: Infinity }),
+  "fewer bytes": (start, end) => ({ body: end - start - 1 }),
+  "another range": (start, end) => ({ range: `bytes ${start + 1}-${end}/9000` }),
+  "no range": () => ({ range: "" }),
+  "a file of another size": (start, end) => ({ range: `bytes ${start}-${end - 1}/9001` }),
+  "a size that no number has": (start, end) => ({ range: `bytes ${start}-${end - 1}/9007199254740993000` }),
+  "another file": () => ({ tag: "other" }),
+};
+
+for (const [lie, told] of Object.entries(LIES)) {
+  for (const when of [0, 1]) {
+    if (when === 0 && ["another file", "a file of another size"].includes(lie)) continue;
+    test(`a server that sends ${lie} in its answer ${when} is refused`, async () => {
+      let answers = 0;
+      const send = (_: unknown, options?: RequestInit): Promise<Response> => {
+        const [, from = "", to = ""] = /^bytes=(\d*)-(\d*)$/.exec(new Headers(options?.headers).get("Range") ?? "") ?? [];
+        const [start, end] = from === "" ? [9000 - Number(to), 9000] : [Number(from), Number(to) + 1];
+        const { body = end - start, range = `bytes ${start}-${end - 1}/9000`, tag = "one" } = answers++ === when ? told(start, end) : {};
+        let left = body;
+        const stream = new ReadableStream<Uint8Array>({
+          pull(controller) {
+            const size = Math.min(left, 1 << 10);
+            if (size > 0) controller.enqueue(new Uint8Array(size));
+            left -= size;
+            if (left <= 0) controller.close();
+          },
+        });
+        return Promise.resolve(new Response(stream, { status: 206, headers: { "Content-Range": range, ETag: tag } }));
+      };
+      await assert.rejects(
+        async () => (await urlSource("http://x.example/", { fetch: send })).read(100, 1000),
+        { name: "GraphwireError", kind: "source" },
+      );
+    });
+  }
+}
+
 test("buffers and blobs are opened like files", async () => {
   const { path } = rows()[0] ?? { path: "" };
   const bytes = readFileSync(path);

@@ -50,7 +50,9 @@ _STAMPS = (
 )
 """What file systems of fsspec tell of a file that changes with its content, the best first."""
 _ESCAPED = "utf-8", "backslashreplace"
-_ESCAPE = re.compile(rb"\\x([89a-f][0-9a-f])")
+_ESCAPE = re.compile(rb"\\x([0-9a-f]{2})")
+_LIKE_ESCAPE = re.compile(rb"\\(?=x[0-9a-f]{2})")
+"""Backslashes that look like those of a byte which is not UTF-8. They become escapes, so that no two files have one name."""
 _AT_ONCE = 32
 """How many files a store is asked about at once, if its listing lacks their sizes or stamps."""
 
@@ -126,7 +128,7 @@ class LocalTree:
 
 def local_file(path: str, below: str) -> File:
     """Return the file of an absolute path. One that cannot be asked about is a file too, whose reading fails."""
-    name = os.fsencode(path).decode(*_ESCAPED)
+    name = _LIKE_ESCAPE.sub(rb"\\x5c", os.fsencode(path)).decode(*_ESCAPED)
     try:
         found = os.stat(path)
     except OSError as error:
@@ -136,9 +138,7 @@ def local_file(path: str, below: str) -> File:
 
 def has_local_file(name: str) -> bool:
     """Whether there is a file of a name that `local_file` gave."""
-    data = name.encode()
-    paths = {data, _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), data)}
-    return any(map(os.path.lexists, paths))
+    return os.path.lexists(_ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), name.encode()))
 
 
 def _stamp(found: os.stat_result) -> str:

@@ -234,7 +234,7 @@ def _main(words: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - of a plugin that adds its command
         Output().failure(error)
         return FAILED
-    output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
+    output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug, words=words)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warning_printer(output)
@@ -299,6 +299,10 @@ class _Parser(argparse.ArgumentParser):
         """Print the usage, the error and a suggestion, and exit with 2."""
         import difflib
 
+        if "://" in message:
+            from graphwire.wire.remote import shown_text
+
+            message = shown_text(message)
         if self.command is not None:  # its usage helps more than that of all commands
             self.command.error(message)
         wrong, known = "", list[str]()

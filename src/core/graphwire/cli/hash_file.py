@@ -9,7 +9,17 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from graphwire.cli.files import FAILED, FOUND, OK, STDIN, Input, for_each_file, input_named, inputs_of
+from graphwire.cli.files import (
+    FAILED,
+    FOUND,
+    OK,
+    STDIN,
+    Input,
+    for_each_file,
+    input_named,
+    inputs_of,
+    is_address,
+)
 from graphwire.cli.options import add_files, add_json, add_method, add_weight_source, open_options
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError, escaped
@@ -53,19 +63,23 @@ def _hash(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.json:
             output.json({"file": each.name, "hashes": found.hashes}, indent=None)
         for name, text in found.hashes.items() if not arguments.json else ():
-            output.line(_line(text, f"{each.name}:{name}" if found.several else each.name))
+            output.line(_line(text, each.name, name if found.several else ""))
         return OK
 
     inputs = inputs_of(arguments.files)
     return max(for_each_file(inputs, output, task, doing="Hashing", as_json=arguments.json), default=OK)
 
 
-def _line(text: str, name: str) -> str:
-    """Return the line of a hash. As with `sha256sum`, it begins with a backslash if the name has escapes."""
-    if escaped(name) == name:
-        return f"{text}  {name}"
-    doubled = name.replace("\\", "\\\\")
-    return f"\\{text}  {escaped(doubled)}"
+def _line(text: str, file: str, program: str) -> str:
+    """Return the line of a hash. As with `sha256sum`, it begins with a backslash if a name has escapes.
+
+    A colon divides a file from one of its programs. One inside a name is an escape, so that no two names have the same line.
+    """
+    names = [file, program] if program else [file]
+    if not any(":" in each or escaped(each) != each for each in names):
+        return f"{text}  {':'.join(names)}"
+    shown = (escaped(each.replace("\\", "\\\\")).replace(":", r"\x3a") for each in names)
+    return f"\\{text}  {':'.join(shown)}"
 
 
 def _unescaped(name: str) -> str:
@@ -151,12 +165,12 @@ def _listed(list_file: str) -> list[_Listed]:
             raise ArchiveError(problem, remedy="Make the list with `graphwire hash FILE… > LIST`").of(
                 list_file
             )
-        name = _unescaped(match[3]) if match[1] else match[3]
-        path, colon, method = name.rpartition(":")
-        if colon and not method.startswith("//") and not Path(name).exists():
-            found.append(_Listed(match[2], path, method))
-        else:
-            found.append(_Listed(match[2], name, None))
+        path, colon, method = match[3].rpartition(":")
+        if match[1]:
+            path, method = _unescaped(path), _unescaped(method)
+        elif method.startswith("//") or not (is_address(path) or Path(path).exists()):
+            path, colon, method = "", "", match[3]
+        found.append(_Listed(match[2], path, method) if colon else _Listed(match[2], method, None))
     if not found:
         raise ArchiveError("the list has no lines", remedy="Make it with `graphwire hash FILE… > LIST`").of(
             list_file

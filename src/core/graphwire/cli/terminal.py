@@ -249,6 +249,7 @@ class Output:
         stdout: the stream for results; None for standard output.
         stderr: the stream for errors; None for standard error.
         environ: the environment variables.
+        words: those of the command line, of which URLs are printed without passwords and queries.
     """
 
     def __init__(
@@ -260,7 +261,9 @@ class Output:
         stdout: TextIO | None = None,
         stderr: TextIO | None = None,
         environ: Mapping[str, str] = os.environ,
+        words: Sequence[str] = (),
     ) -> None:
+        self._urls = [each for each in words if "://" in each]
         self.quiet = quiet
         self.debug = debug
         self._stdout = stdout
@@ -343,7 +346,7 @@ class Output:
         if self.debug:
             import traceback
 
-            traceback.print_exception(error, file=self.stderr)
+            self._write(self.stderr, "".join(traceback.format_exception(error)).rstrip("\n"))
         head, *more = failure_lines(error, name)
         with contextlib.suppress(OSError):  # Standard error may be closed.
             self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: error:', 'error')} {head}")
@@ -393,6 +396,10 @@ class Output:
         """Write a line; characters that the stream's encoding lacks are escaped."""
         if self._progress is not None:
             self._progress.clear()
+        if self._urls:
+            from graphwire.wire.remote import without_secrets
+
+            text = without_secrets(text, self._urls)
         encoding = stream.encoding or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import PurePath
@@ -118,10 +119,68 @@ def _shown_part(url: str) -> str:
     return f"{scheme}://{shown}?…" if mark else f"{scheme}://{shown}"
 
 
-def shown_text(text: str) -> str:
-    """Return the text of a client's error for messages: each URL in it as `shown_url` shows it."""
-    words = re.split(r"([\s'\"<>(),]+)", text)
-    return "".join(shown_url(each) if "://" in each else each for each in words)
+def shown_text(text: str, url: str = "") -> str:
+    """Return the text of a client's error for messages.
+
+    Nobody can tell where a URL in a text ends if it has a password or a query. So a text is shown up to the password or the query
+    of its first URL.
+
+    Args:
+        url: the URL that the client was given. A text that repeats a part of its secrets is not shown at all.
+    """
+    if url:
+        text = without_secrets(text, [url])
+        parts = re.split(r"[:/?#@&=]", "&".join(_secrets(url)))
+        if any(each in text for each in parts if len(each) > 1):
+            return "its message repeats a part of the URL's password or query"
+    for found in re.finditer(_URL, text):
+        rest = text[found.end() :]
+        if "@" in rest:
+            return f"{text[: found.end()]}…"
+        if "?" in rest:
+            return f"{text[: found.end()]}{rest.partition('?')[0]}?…"
+    return text
+
+
+def _secrets(url: str) -> list[str]:
+    """Return the passwords, with users, and the queries of a URL."""
+    found: list[str] = []
+    for part in re.split(_NEXT_IN_CHAIN, url):
+        if _shown_part(part) != part:
+            user, mark, place = part.partition("://")[2].rpartition("@")
+            parts = user.split("::") if "::" in user else ()  # where fsspec divides it
+            found += [f"{user}{mark}", place.partition("?")[2], *parts]
+    return [each for each in found if each]
+
+
+def _same(first: str, second: str) -> str:
+    """Return the beginning that two texts have in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return first[: next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))]
+
+
+def without_secrets(text: str, urls: Iterable[str]) -> str:
+    """Return a text that has each of some URLs, whole or cut off, as `shown_url` shows it."""
+    found = [each[0] for each in (re.search(f"{_URL}.*", each, re.DOTALL) for each in urls) if each]
+    for url in [
+        part for each in found for part in {each: 0, **dict.fromkeys(re.split(_NEXT_IN_CHAIN, each))}
+    ]:
+        shown = shown_url(url)
+        if shown == url:
+            continue
+        for given in (url, repr(url)[1:-1], json.dumps(url)[1:-1], str(PurePath(url))):
+            head = _same(given, shown)
+            at = text.find(head)
+            while at >= 0:
+                same = _same(given, text[at:])
+                put = shown if same == given else f"{head}…" if same != head else head
+                if text.startswith(shown, at):
+                    same = put = shown
+                text = text[:at] + put + text[at + len(same) :]
+                at = text.find(head, at + len(put))
+        for each in _secrets(url):  # clients have paths without the beginning of the URL
+            text = text.replace(each, "…").replace(repr(each)[1:-1], "…")
+    return text
 
 
 def url_of(file: object) -> str | None:
@@ -168,11 +227,11 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         fs, path = url_to_fs(url, **_options_for(url, {**(options or {}), **own}))
     except ImportError as error:
         remedy = f"{_INSTALL}, and the package that fsspec names"
-        raise RemoteError(f"the URL needs a package: {shown_text(str(error))}", remedy=remedy).of(
+        raise RemoteError(f"the URL needs a package: {shown_text(str(error), url)}", remedy=remedy).of(
             shown_url(url)
         ) from error
     except ValueError as error:
-        raise RemoteError(f"no file system for the URL: {shown_text(str(error))}", remedy=_INSTALL).of(
+        raise RemoteError(f"no file system for the URL: {shown_text(str(error), url)}", remedy=_INSTALL).of(
             shown_url(url)
         ) from error
     except MemoryError:
@@ -181,7 +240,7 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         Exception
     ) as error:  # Clients have their own classes, such as for a profile or credentials that are not there.
         raise RemoteError(
-            f"the file system cannot be opened: {shown_text(exception_text(error))}",
+            f"the file system cannot be opened: {shown_text(exception_text(error), url)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
         ).of(shown_url(url)) from error
     return path if "file" in protocols_of(fs) else RemoteFile(fs, path, shown_url(url))
@@ -199,45 +258,101 @@ def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in options.items()
         if key in used or key not in known_implementations or not isinstance(value, Mapping)
     }
-    for protocol in _HTTP.intersection(used):
-        own = dict(found.get(protocol) or {})
-        if protocol == used[0]:  # whose options need not be below its name
-            own |= {key: found.pop(key) for key in _OPTIONS if key in found}
-        cookies = own.pop("cookies", None)
-        if headers := _with_cookies(own.get("headers"), cookies):
+    given = {
+        key: found.pop(key)
+        for key in [*found]
+        if used[0] in _GUARDED
+        and key in (*_OF_HTTP, "config_kwargs")  # whose options need not be below its name
+    }
+    origins = tuple(sorted(filter(None, map(_origin, [*parts, *_texts(found)]))))
+    for protocol in _GUARDED.intersection(used):
+        found[protocol] = {**dict(found.get(protocol) or {}), **(given if protocol == used[0] else {})}
+    return _guarded(found, "", origins)
+
+
+_S3 = frozenset(("s3", "s3a"))
+_HTTP = frozenset(("http", "https"))
+_GUARDED = _S3 | _HTTP
+_OF_HTTP = ("get_client", "cookies", "headers", "headers_of_any_origin")
+_PROTOCOLS_OF = {
+    "target_options": "target_protocol",
+    "ref_storage_args": "target_protocol",
+    "remote_options": "remote_protocol",
+}
+"""The options with those of another file system, and the options with its protocol."""
+_OF_ANY_ORIGIN = frozenset(("accept", "accept-encoding", "accept-language", "range", "user-agent"))
+"""The headers that are sent to another origin, too. Any other one may be a secret of the caller, who may allow it by its name."""
+
+
+def _texts(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts among options, at any depth."""
+    for value in options.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            yield from _texts(value)
+
+
+def _origin(url: str) -> str:
+    """Return the origin of a URL of HTTP, with the port; an empty text if it is none."""
+    from urllib.parse import urlsplit
+
+    with suppress(ValueError):
+        found = urlsplit(url)
+        if found.scheme in _HTTP and found.hostname:
+            host = f"[{found.hostname}]" if ":" in found.hostname else found.hostname
+            return f"{found.scheme}://{host}:{found.port or (443 if found.scheme == 'https' else 80)}"
+    return ""
+
+
+def _guarded(options: Mapping[str, Any], protocol: str, origins: tuple[str, ...]) -> dict[str, Any]:
+    """Return options of a file system, and of those that it makes, with clients that keep secrets to their origins.
+
+    Args:
+        protocol: that of the file system; an empty text if it is not known, as for the options of a chain.
+        origins: those that the caller named.
+    """
+    own = dict(options)
+    for key, value in options.items():
+        if isinstance(value, Mapping) and key in _PROTOCOLS_OF:
+            target = options.get(_PROTOCOLS_OF[key]) or (
+                "http" if _OF_HTTP_ONLY & {*value, *(value.get("client_kwargs") or ())} else ""
+            )
+            own[key] = _guarded(value, str(target), origins)
+        elif isinstance(value, Mapping) and (key in (*_GUARDED, "fs") or protocol in ("", "fs")):
+            own[key] = _guarded(value, key, origins)
+    if protocol in _HTTP:
+        headers = _with_cookies(own.get("headers"), own.pop("cookies", None))
+        if (auth := own.pop("auth", None)) is not None:
+            headers["Authorization"] = auth.encode()
+        if headers:
             own["headers"] = headers
-        anywhere = own.pop("headers_of_any_origin", ())
-        own["get_client"] = partial(_client, own.get("get_client"), tuple(anywhere))
-        found[protocol] = own
-    for protocol in _S3.intersection(used):
-        own = dict(found.get(protocol) or {})
-        if protocol == used[0] and "config_kwargs" in found:
-            own["config_kwargs"] = found.pop("config_kwargs")
+        anywhere = tuple(own.pop("headers_of_any_origin", ()))
+        own["get_client"] = partial(_client, own.get("get_client"), anywhere, origins)
+    elif protocol in _S3:
         with suppress(ImportError, TypeError):  # not installed, which opening tells; or it lacks the option
             from aiobotocore.config import AioConfig
 
             session = __getattr__("S3Session")
             AioConfig(http_session_cls=session)
             own["config_kwargs"] = {"http_session_cls": session, **(own.get("config_kwargs") or {})}
-        found[protocol] = own
-    return found
+    return own
 
 
-_S3 = frozenset(("s3", "s3a"))
-_HTTP = frozenset(("http", "https"))
-_OPTIONS = ("get_client", "cookies", "headers", "headers_of_any_origin")
-_OF_ANY_ORIGIN = frozenset(("accept", "accept-encoding", "accept-language", "range", "user-agent"))
-"""The headers that are sent to another origin, too. Any other one may be a secret of the caller, who may allow it by its name."""
+_OF_HTTP_ONLY = frozenset((*_OF_HTTP, "auth"))
+"""Options, also of its client, that tell that a file system is one of HTTP."""
 
 
-def _client(make: Any, anywhere: tuple[str, ...], **options: Any) -> Any:
-    """Return the coroutine of a client of HTTP that follows a redirection to another origin without the caller's credentials.
+def _client(make: Any, anywhere: tuple[str, ...], origins: tuple[str, ...], **options: Any) -> Any:
+    """Return the coroutine of a client of HTTP that asks another origin without the caller's credentials.
 
-    aiohttp itself drops the header `Authorization`, and sends all other headers, cookies and the credentials of the client.
+    aiohttp itself drops the header `Authorization` at a redirection, and sends all other headers, cookies and the credentials of
+    the client.
 
     Args:
         make: the caller's own maker of clients, or None.
         anywhere: the names of headers that the caller lets go to every origin.
+        origins: those that the caller named; if there are none, that of the first request counts.
         options: those of the client.
     """
     from aiohttp import TraceConfig
@@ -246,10 +361,29 @@ def _client(make: Any, anywhere: tuple[str, ...], **options: Any) -> Any:
     headers = _with_cookies(options.pop("headers", None), options.pop("cookies", None))
     if (auth := options.pop("auth", None)) is not None:
         headers["Authorization"] = auth.encode()
+    kept = _OF_ANY_ORIGIN.union(map(str.lower, anywhere))
     trace = TraceConfig()
-    trace.on_request_redirect.append(partial(_leave_origin, _OF_ANY_ORIGIN.union(map(str.lower, anywhere))))
+    trace.on_request_start.append(partial(_begin_request, kept, {*origins}))
+    trace.on_request_redirect.append(partial(_leave_origin, kept))
     traces = [*(options.pop("trace_configs", None) or ()), trace]
     return (make or get_client)(headers=headers, trace_configs=traces, **options)
+
+
+async def _begin_request(
+    kept: frozenset[str], origins: set[str], session: Any, context: Any, step: Any
+) -> None:
+    """Drop the caller's headers, but those of some names, if a request goes to an origin that the caller did not name, as the
+    content of a file can have it."""
+    origin = _origin(str(step.url))
+    if not origins:
+        origins.add(origin)
+    if origin not in origins:
+        _drop(step, kept)
+
+
+def _drop(step: Any, kept: frozenset[str]) -> None:
+    for name in [each for each in step.headers if each.lower() not in kept]:
+        step.headers.popall(name, None)
 
 
 async def _leave_origin(kept: frozenset[str], session: Any, context: Any, step: Any) -> None:
@@ -261,8 +395,7 @@ async def _leave_origin(kept: frozenset[str], session: Any, context: Any, step: 
     except ValueError:  # aiohttp refuses it
         is_same = False
     if not is_same:
-        for name in [each for each in step.headers if each.lower() not in kept]:
-            step.headers.popall(name, None)
+        _drop(step, kept)
 
 
 def _with_cookies(headers: Any, cookies: Any) -> dict[str, str]:

@@ -440,6 +440,9 @@ def read_named(path: str | os.PathLike[str]) -> bytes:
         OSError: it cannot be opened.
     """
     name = os.fspath(path)
+    if url := url_of(name):
+        problem = "this is a URL, and what is read here is a file on this machine"
+        raise ArchiveError(problem, remedy="Fetch it first").of(shown_url(url))
     flags = getattr(os, "O_NONBLOCK", 0)
     with open(name, "rb", opener=lambda file, given: os.open(file, given | flags)) as file:
         mode = os.fstat(file.fileno()).st_mode
