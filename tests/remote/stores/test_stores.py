@@ -150,6 +150,12 @@ def test_nginx_serves_programs(program: torch.export.ExportedProgram, tmp_path: 
     assert all('" 206 ' in line or '" 404 ' in line for line in asked)
 
 
+def _token() -> Any:
+    from google.oauth2.credentials import Credentials
+
+    return Credentials(token=SECRET)  # type: ignore[no-untyped-call] # the library has no types
+
+
 CREDENTIALS: dict[str, Any] = {
     "s3://bucket/x.pt2": lambda here: {
         "key": "k",
@@ -158,6 +164,7 @@ CREDENTIALS: dict[str, Any] = {
         "endpoint_url": here,
         "config_kwargs": {"retries": {"max_attempts": 0}},
     },
+    "gs://bucket/x.pt2": lambda here: {"endpoint_url": here, "token": _token()},
     "az://bucket/x.pt2": lambda here: {
         "connection_string": f"BlobEndpoint={here}/account;SharedAccessSignature=sv=1&sig={SECRET}"
     },
