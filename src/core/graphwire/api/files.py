@@ -16,8 +16,10 @@ from graphwire.api.archive import (
     plan_or_problems,
 )
 from graphwire.api.options import (
+    Names,
     OpenOptions,
     Ranges,
+    check_choice,
     check_replaces_none,
     check_report,
     check_strip,
@@ -73,6 +75,7 @@ def convert(
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     ranges: Ranges = "exact",
+    names: Names = "exact",
     compress: bool = True,
     weights: SaveWeights = AS_SAVED,
     strip: Collection[Strippable] | bool = (),
@@ -93,6 +96,7 @@ def convert(
         target: the reader to write for, as in `save`.
         opset_version: operator versions to bring the programs to, by namespace. By default they keep theirs.
         ranges: as in `save`.
+        names: as in `save`. "renamed" reads programs that break no other rule than that of names.
         compress: as in `save`.
         weights: as in `save`. By default weights stay where they are: in the file, or where it refers to; with `rank`, the new
             file refers to those of that rank only. With `weights_from` or `target` they are written into the new file.
@@ -109,13 +113,15 @@ def convert(
 
     check_report(report, DecodeError)
     check_ranges(ranges, target)
+    check_choice("names", names, ("exact", "renamed"), DecodeError)
     dst = located(dst, options.get("storage_options"))
     weights = located_weights(weights, options.get("storage_options"))
     stripped = check_strip(strip)
     if format is not None:
         registry_or_installed(options.get("registry")).wire_format(format)
     with open(src, **options) as archive:
-        programs = {name: archive.program_of(name) for name in archive.methods}
+        read = archive.program_of if names == "exact" else archive.renamed_program_of
+        programs = {name: read(name) for name in archive.methods}
         if opset_version is not None:
             from graphwire.evolve.planner import plan_for
 

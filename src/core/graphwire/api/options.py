@@ -253,6 +253,7 @@ def check_records(program: Any) -> None:
 
 Containers: TypeAlias = Literal["named", "plain"]
 Ranges: TypeAlias = Literal["exact", "narrowed"]
+Names: TypeAlias = Literal["exact", "renamed"]
 Groups: TypeAlias = "Mapping[str, str | torch.distributed.ProcessGroup]"
 
 
@@ -264,6 +265,7 @@ class SaveOptions(TypedDict, total=False):
     opset_version: Mapping[str, int] | None
     containers: Containers
     ranges: Ranges
+    names: Names
     extra_files: Mapping[str, bytes | str] | None
     compress: bool
     weights: SaveWeights

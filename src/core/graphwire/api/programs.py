@@ -20,6 +20,7 @@ from graphwire.api.error_boundary import Boundary
 from graphwire.api.options import (
     Containers,
     Groups,
+    Names,
     Ranges,
     SaveOptions,
     StorageOptions,
@@ -73,6 +74,7 @@ def save(
     opset_version: Mapping[str, int] | None = None,
     containers: Containers = "named",
     ranges: Ranges = "exact",
+    names: Names = "exact",
     extra_files: Mapping[str, bytes | str] | None = None,
     compress: bool = True,
     weights: SaveWeights = IN_FILE,
@@ -108,6 +110,9 @@ def save(
         ranges: how to write a size whose range `target` cannot read. Readers up to torch 2.3 reject a size that may be 0
             (torch 2.1: or 1). "exact" raises an error. "narrowed" writes a minimum of 2, as that release's own export
             does, and lists the size in the report.
+        names: how to write names of weights, constants, modules and values that no reader accepts: with a double quote, a
+            backslash or a lone surrogate, or of more than 4,096 bytes. "exact" raises an error that lists them. "renamed" gives
+            them other names, which end with a hash of the old ones.
         extra_files: bytes or text (stored as UTF-8) to store with the program, by relative path.
         compress: whether to deflate documents, configs and extra files. False is for readers that cannot inflate. Weights
             are never compressed.
@@ -141,6 +146,7 @@ def save(
     registry = registry_or_installed(registry)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_ranges(ranges, target)
+    check_choice("names", names, ("exact", "renamed"), EncodeError)
     stripped = check_strip(strip)
     added = {} if "extra_files" in stripped else bytes_of_extra_files(extra_files)
     outside = not isinstance(weights, Default)
@@ -150,6 +156,7 @@ def save(
             registry,
             opset_version,
             containers,
+            names,
             exact=isinstance(weights, Checkpoint) and weights.rest == "error",
         )
         encoded = {name: without(*each, stripped) for name, each in encoded.items()}
@@ -276,6 +283,7 @@ def _encoded(
     registry: Registry,
     opset_version: Mapping[str, int] | None,
     containers: Containers,
+    names: Names,
     *,
     exact: bool,
 ) -> dict[str, tuple[Program, Payloads]]:
@@ -286,7 +294,9 @@ def _encoded(
     encoded = {}
     for name, each in programs.items():
         with Boundary(f"program {name!r}" if len(programs) > 1 else "", registry, error=EncodeError):
-            record, payloads = encode_program(each, registry, tables, plain_containers=containers == "plain")
+            record, payloads = encode_program(
+                each, registry, tables, plain_containers=containers == "plain", legal_names=names == "renamed"
+            )
             if opset_version is not None:
                 record = program_after_plan(
                     record, plan_for(record, registry, wanted=opset_version), registry

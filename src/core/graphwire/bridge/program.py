@@ -131,12 +131,14 @@ def encode_program(
     tables: RecordTables | None = None,
     *,
     plain_containers: bool = False,
+    legal_names: bool = False,
 ) -> tuple[schema.Program, Payloads]:
     """Encode a program as a record and its payloads, which share the memory of the program's tensors.
 
     Args:
         tables: the records of the file, from `record_tables` over all programs of the file.
         plain_containers: write inputs and outputs of types without a serialized name as tuples and dicts.
+        legal_names: give other names to what no reader accepts the name of.
 
     Raises:
         EncodeError: the schema cannot represent a part of the program; `place` names it.
@@ -149,7 +151,15 @@ def encode_program(
         declared_keys=frozenset(registry.metadata_key_names),
     )
     with edited_attributes_named(program):
-        return _encode_program(program, context, tables)
+        record, payloads = _encode_program(program, context, tables)
+    if legal_names:
+        from graphwire.analysis.legal_names import legal_path, with_legal_names
+        from graphwire.wire.package_reader import sanitize_payload_names
+
+        record, _ = with_legal_names(record)
+        sanitize_payload_names(payloads, legal_path)
+    check_saved_program(record, payloads.weights, payloads.constants)
+    return record, payloads
 
 
 def _encode_program(
@@ -208,7 +218,6 @@ def _encode_program(
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
     record_edited_values(record, payloads, {**held, **program.state_dict})
-    check_saved_program(record, payloads.weights, payloads.constants)
     return record, payloads
 
 

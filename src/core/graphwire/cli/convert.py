@@ -57,6 +57,11 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         help="narrowed: write a minimum of 2 for sizes that may be 0 or 1, which torch up to 2.3 cannot read",
     )
     parser.add_argument(
+        "--rename",
+        action="store_true",
+        help="give other names to weights, constants and modules whose names no reader accepts",
+    )
+    parser.add_argument(
         "--weights",
         metavar="PLACE",
         help="where the weights go: in-file, none, a new file such as model.safetensors, blobs:FOLDER, or checkpoint:PATH for"
@@ -112,6 +117,7 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
             format=arguments.format,
             target=arguments.reader,
             ranges=arguments.ranges,
+            names="renamed" if arguments.rename else "exact",
             compress=not arguments.stored,
             weights=weights,
             dry_run=arguments.dry_run,

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain
@@ -526,9 +526,9 @@ def sanitize_weight_names(program: Program) -> list[tuple[str, str]]:
     return [(old, new) for old, new in names.items() if old != new]
 
 
-def sanitize_payload_names(payloads: Payloads) -> None:
+def sanitize_payload_names(payloads: Payloads, renamed: Callable[[str], str] = sanitized_name) -> None:
     """Rename the weights and constants of a program's payloads in the same way."""
-    names = _renamed(dict.fromkeys((*payloads.weights, *payloads.constants, *payloads.unread)))
+    names = _renamed(dict.fromkeys((*payloads.weights, *payloads.constants, *payloads.unread)), renamed)
     if all(old == new for old, new in names.items()):
         return
     for meta in (*payloads.weights.values(), *payloads.constants.values()):
@@ -540,11 +540,11 @@ def sanitize_payload_names(payloads: Payloads) -> None:
     payloads.encoded = _with(payloads.encoded, names)
 
 
-def _renamed(names: dict[str, None]) -> dict[str, str]:
+def _renamed(names: dict[str, None], renamed: Callable[[str], str] = sanitized_name) -> dict[str, str]:
     """Map each name to its sanitized name, or to itself if several names would become equal."""
     wanted: dict[str, list[str]] = {}
     for name in names:
-        wanted.setdefault(sanitized_name(name), []).append(name)
+        wanted.setdefault(renamed(name), []).append(name)
     return {name: plain if len(of) == 1 else name for plain, of in wanted.items() for name in of}
 
 

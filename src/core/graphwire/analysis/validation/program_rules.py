@@ -146,9 +146,14 @@ def check_payloads(program: Program, *tables: Mapping[str, PayloadMeta]) -> None
 
 def _raise(problems: list[Problem]) -> None:
     if problems:
-        raise ValidationError(
-            problems, remedy="Save the program again: the file was changed, or its writer has other rules"
-        )
+        is_named = all(each.kind in _OF_NAMES for each in problems)
+        remedy = "`graphwire convert --rename FILE DST` gives them other names" if is_named else _CHANGED
+        raise ValidationError(problems, remedy=remedy)
+
+
+_OF_NAMES: Final = frozenset(("path", "name"))
+"""The kinds of the problems of names."""
+_CHANGED: Final = "Save the program again: the file was changed, or its writer has other rules"
 
 
 def payload_name_problems(given: Collection[str]) -> list[Problem]:
@@ -574,6 +579,11 @@ def check_saved_program(
         more = len(problems) - _SHOWN
         shown = "; ".join(_problem_text(program, each) for each in problems[:_SHOWN])
         rest = f"; and {more} more" if more > 0 else ""
+        if all(each.kind in _OF_NAMES for each in problems):
+            raise EncodeError(
+                f"no reader accepts these names: {shown}{rest}",
+                remedy='Rename them in the model, or save with names="renamed", which gives them other names',
+            )
         raise EncodeError(f"the file could not be loaded again: {shown}{rest}", remedy=UNREADABLE)
 
 
