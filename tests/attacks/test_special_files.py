@@ -10,7 +10,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+import torch
 
+import graphwire
 from graphwire.cli import main
 from graphwire.errors import ArchiveError
 from graphwire.viewer import read_overlays
@@ -130,3 +132,20 @@ def test_a_pipe_that_is_open_is_read() -> None:
     os.close(there)
     with os.fdopen(here):
         assert read_named(f"/dev/fd/{here}") == b"node,ms\nrelu,1\n"
+
+
+@pytest.mark.parametrize("place", ["out/sub", "out/sub/deep", "out/sub/deep/a.pt2"])
+def test_outputs_below_a_folder_follow_no_link(place: str, tmp_path: Path, outside: Path) -> None:
+    program = torch.export.export(torch.nn.ReLU(), (torch.ones(1),))
+    for name in ("sub/deep/a.pt2", "b.pt2"):
+        (path := tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        graphwire.save(program, path)
+    (outside / "deep").mkdir()
+    (outside / "a.pt2").write_bytes(b"not to be touched")
+    (path := tmp_path / place).parent.mkdir(parents=True)
+    path.symlink_to(outside / "a.pt2" if place.endswith("pt2") else outside)
+    before = _tree(outside)
+    words = ["--format", "cbor", str(tmp_path / "in"), "-o", str(tmp_path / "out")]
+    assert main(["convert", *words]) == 2
+    assert _tree(outside) == before
+    assert (tmp_path / "out/b.pt2").is_file()

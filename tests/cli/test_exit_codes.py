@@ -41,7 +41,9 @@ READING = ["MISSING", "JUNK", "good.pt2 JUNK damaged.pt2"]
 LINES = {
     "inspect": Lines("good.pt2", None, READING),
     "verify": Lines("good.pt2", "good.pt2 damaged.pt2 cut.pt2", READING),
-    "view": Lines("good.pt2 -o page.html --no-torch", None, ["FILE -o p.html", "good.pt2 -o absent/p.html"]),
+    "view": Lines(
+        "good.pt2 -o page.html --no-torch", None, ["FILE -o p.html", "good.pt2 -o good.pt2/p.html"]
+    ),
     "diff": Lines("good.pt2 good.pt2", "good.pt2 other.pt2", ["good.pt2 FILE", "FILE other.pt2"]),
     "hash": Lines("--check same", "--check changed", ["FILE", "--check FILE", "--check same --check broken"]),
     "targets": Lines("good.pt2 --target 2.6", "good.pt2 --target 2.3", ["FILE --target 2.6"]),

@@ -188,7 +188,10 @@ def test_one_that_cannot_be_imported_is_told_when_it_is_needed(install: Any, tmp
 def test_one_that_makes_every_start_slow_is_named(command: str, install: Any, tmp_path: Path) -> None:
     install("weight_store")
     install("wire_format")
-    for kind, line in {"weight_store": "import torch", "wire_format": "import time; time.sleep(0.31)"}.items():
+    for kind, line in {
+        "weight_store": "import torch",
+        "wire_format": "import time; time.sleep(0.31)",
+    }.items():
         path = tmp_path / f"gw_stated_{kind}.py"
         path.write_text(f"{line}\n{path.read_text()}")
     done = subprocess.run(

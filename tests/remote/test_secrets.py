@@ -286,6 +286,24 @@ def test_no_command_prints_a_password(
         assert "hun" not in printed.replace("hundred", ""), words
 
 
+class Repeating(fsspec.AbstractFileSystem):
+    """A file system that repeats its options in an error, as Google's client does."""
+
+    protocol = "repeating"
+
+    def __init__(self, **options: Any) -> None:
+        raise OSError(f"refused: /tokeninfo?access_token={options}")
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_errors_of_clients_show_no_options(below: bool) -> None:
+    fsspec.register_implementation("repeating", Repeating, clobber=True)
+    given = {"token": SECRET, "more": {"password": SECRET}, "endpoint_url": "https://host.example"}
+    with pytest.raises(GraphwireError, match=r"host\.example") as caught:
+        graphwire.load("repeating://x", storage_options={"repeating": given} if below else given)
+    assert SECRET not in str(caught.value)
+
+
 @given(urls())
 def test_urls_without_secrets_stay_as_they_are(url: str) -> None:
     if "@" not in url and "?" not in url:

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -403,6 +403,8 @@ def destinations(inputs: Sequence[Input], arguments: argparse.Namespace) -> dict
             name = os.path.join(target, each.below)  # noqa: PTH118 "./a" stays as it is in messages
         real = name if is_address(name) else os.path.realpath(name)
         try:
+            if several and not is_address(target):
+                _check_below(target, each.below)
             if each.error is None and real in found:
                 problem = f"{found[real]} is written to {name} already"
                 raise ArchiveError(problem, remedy="Write it to another folder").of(each.name)
@@ -411,6 +413,21 @@ def destinations(inputs: Sequence[Input], arguments: argparse.Namespace) -> dict
             pairs[replace(each, error=each.error or error)] = None
         found.setdefault(real, each.name)
     return pairs
+
+
+def _check_below(folder: str, below: PurePath) -> None:
+    """Check that a file below a folder for outputs, and the way to it, is no link: it may lead out of the folder.
+
+    Raises:
+        ArchiveError: it is one.
+    """
+    from graphwire.wire.weights.folder import Folder
+
+    remedy = "Remove the link, or write to another folder"
+    with suppress(FileNotFoundError):
+        found = Folder(folder, remedy=remedy).act(below.parts, partial(os.stat, follow_symlinks=False))
+        if stat.S_ISLNK(found.st_mode):
+            raise ArchiveError("this is a link", remedy=remedy).of(os.fspath(Path(folder, below)))
 
 
 def add_rewriting(parser: argparse.ArgumentParser) -> None:

@@ -119,7 +119,7 @@ def _shown_part(url: str) -> str:
     return f"{scheme}://{shown}?…" if mark else f"{scheme}://{shown}"
 
 
-def shown_text(text: str, url: str = "") -> str:
+def shown_text(text: str, url: str = "", options: Mapping[str, Any] | None = None) -> str:
     """Return the text of a client's error for messages.
 
     Nobody can tell where a URL in a text ends if it has a password or a query. So a text is shown up to the password or the query
@@ -127,7 +127,11 @@ def shown_text(text: str, url: str = "") -> str:
 
     Args:
         url: the URL that the client was given. A text that repeats a part of its secrets is not shown at all.
+        options: those that the client was given. Texts among them, such as tokens, are not shown, but URLs are.
     """
+    for value in _texts(options or {}):
+        if len(value) > 1 and "://" not in value:
+            text = text.replace(value, "…")
     if url:
         text = without_secrets(text, [url])
         parts = re.split(r"[:/?#@&=]", "&".join(_secrets(url)))
@@ -222,25 +226,25 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise RemoteError("fsspec is not installed", remedy=_INSTALL).of(shown_url(url)) from error
-    own = dict(getattr(file, "storage_options", None) or {})
+    given = {**(options or {}), **(getattr(file, "storage_options", None) or {})}
     try:
-        fs, path = url_to_fs(url, **_options_for(url, {**(options or {}), **own}))
+        fs, path = url_to_fs(url, **_options_for(url, given))
     except ImportError as error:
         remedy = f"{_INSTALL}, and the package that fsspec names"
-        raise RemoteError(f"the URL needs a package: {shown_text(str(error), url)}", remedy=remedy).of(
+        raise RemoteError(f"the URL needs a package: {shown_text(str(error), url, given)}", remedy=remedy).of(
             shown_url(url)
         ) from error
     except ValueError as error:
-        raise RemoteError(f"no file system for the URL: {shown_text(str(error), url)}", remedy=_INSTALL).of(
-            shown_url(url)
-        ) from error
+        raise RemoteError(
+            f"no file system for the URL: {shown_text(str(error), url, given)}", remedy=_INSTALL
+        ).of(shown_url(url)) from error
     except MemoryError:
         raise
     except (
         Exception
     ) as error:  # Clients have their own classes, such as for a profile or credentials that are not there.
         raise RemoteError(
-            f"the file system cannot be opened: {shown_text(exception_text(error), url)}",
+            f"the file system cannot be opened: {shown_text(exception_text(error), url, given)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
         ).of(shown_url(url)) from error
     return path if "file" in protocols_of(fs) else RemoteFile(fs, path, shown_url(url))
