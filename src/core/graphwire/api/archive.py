@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from graphwire.analysis.load_report import Disclosure, LoadReport, Omission, StepReport, disclosures
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
-from graphwire.analysis.validation.program_rules import check_payloads, check_valid, validate
+from graphwire.analysis.validation.program_rules import check_payloads, validate
 from graphwire.analysis.validation.value_rules import weight_problems
 from graphwire.api.documents import ProgramRecords, program_at_current_schema, read_records
 from graphwire.api.error_boundary import Boundary
@@ -312,23 +312,6 @@ class Archive(Closing):
             GraphwireError: the document cannot be read as records.
         """
         return program_at_current_schema(self._package.program_or_tree_of(method))[0]
-
-    @_bounded
-    def renamed_program_of(self, method: str) -> Program:
-        """Return the validated records of a program, in which what no reader accepts the name of has another name.
-
-        Raises:
-            GraphwireError: as `program_of`.
-        """
-        from graphwire.analysis.legal_names import legal_path, with_legal_names
-
-        program, _ = with_legal_names(self.unchecked_program_of(method))
-        payloads = self.payloads_of(method)
-        sanitize_payload_names(payloads, legal_path)
-        check_valid(program)
-        check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
-        payloads.complete(program)
-        return program
 
     def version_of(self, method: str) -> Version:
         """Return the schema version of a program's document in the file.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, Unpack
 
 from graphwire.analysis.load_report import Strippable, WriteReport
-from graphwire.analysis.validation.program_rules import check_valid
+from graphwire.analysis.validation.program_rules import check_payloads, check_valid
 from graphwire.api.archive import (
     Archive,
     Origin,
@@ -49,7 +50,7 @@ from graphwire.evolve.targets import target_named
 from graphwire.registry import PluginInfo, Registry, default_registry, registry_or_installed
 from graphwire.schema import Program, Version
 from graphwire.wire.archive.source import Readable, file_name
-from graphwire.wire.package_reader import OWN_LAYOUT
+from graphwire.wire.package_reader import OWN_LAYOUT, sanitize_payload_names
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import UniversalPath, located, url_of
 
@@ -120,7 +121,7 @@ def convert(
     if format is not None:
         registry_or_installed(options.get("registry")).wire_format(format)
     with open(src, **options) as archive:
-        read = archive.program_of if names == "exact" else archive.renamed_program_of
+        read = archive.program_of if names == "exact" else partial(_renamed_program, archive)
         programs = {name: read(name) for name in archive.methods}
         if opset_version is not None:
             from graphwire.evolve.planner import plan_for
@@ -149,6 +150,20 @@ def convert(
     warn_of_dropped(written.dropped)
     if report is not None:
         report(written)
+
+
+def _renamed_program(archive: Archive, method: str) -> Program:
+    """Return the validated records of a program, in which what no reader accepts the name of has another name."""
+    from graphwire.analysis.legal_names import legal_path, with_legal_names
+
+    with archive.boundary(method):
+        program, _ = with_legal_names(archive.unchecked_program_of(method))
+        payloads = archive.payloads_of(method)
+        sanitize_payload_names(payloads, legal_path)
+        check_valid(program)
+        check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
+        payloads.complete(program)
+    return program
 
 
 @public_function("src")
