@@ -149,3 +149,15 @@ def test_outputs_below_a_folder_follow_no_link(place: str, tmp_path: Path, outsi
     assert main(["convert", *words]) == 2
     assert _tree(outside) == before
     assert (tmp_path / "out/b.pt2").is_file()
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a socket", "a device"])
+def test_a_file_of_a_folder_or_list_is_not_waited_for(kind: str, tmp_path: Path, outside: Path) -> None:
+    _put(kind, path := tmp_path / "in/a.pt2", outside)
+    (path.parent / "list").write_text(f"gw1:{'0' * 64}  {path}\n", "utf-8")
+    for words in (
+        ["verify", str(path.parent)],
+        ["inspect", str(path.parent)],
+        ["hash", "--check", str(path.parent / "list")],
+    ):
+        assert main(words) == 2

@@ -73,6 +73,17 @@ def input_named(name: str) -> Input:
     return Input(shown_url(name), name, PurePath(name.partition("?")[0].rpartition("/")[2]))
 
 
+def regular(found: Input) -> Input:
+    """Return a file that a folder or list has, with an error if it is a pipe or a device: nobody may ever write to a pipe."""
+    with suppress(OSError, ValueError):
+        if isinstance(found.source, Path) and not (
+            stat.S_ISREG(mode := found.source.stat().st_mode) or stat.S_ISDIR(mode)
+        ):
+            problem, remedy = "this is a pipe, a socket or a device", "Name it by itself to read it"
+            return replace(found, error=ArchiveError(problem, remedy=remedy).of(found.name))
+    return found
+
+
 def is_address(word: str) -> bool:
     """Whether a word is the address of a file elsewhere, such as `s3://bucket/model.pt2`, and not a path."""
     return "://" in word
@@ -105,7 +116,7 @@ def _files_below(folder: Path) -> Iterator[Input]:
                 file = Path(above, name)
                 if file.suffix.lower() == SUFFIX:
                     found = True
-                    yield Input(str(file), file, file.relative_to(folder))
+                    yield regular(Input(str(file), file, file.relative_to(folder)))
     except OSError as error:
         yield Input(str(folder), folder, PurePath(), error)
         return

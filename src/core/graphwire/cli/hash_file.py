@@ -19,6 +19,7 @@ from graphwire.cli.files import (
     input_named,
     inputs_of,
     is_address,
+    regular,
 )
 from graphwire.cli.options import add_files, add_json, add_method, add_weight_source, open_options
 from graphwire.cli.terminal import Output
@@ -137,7 +138,7 @@ def _check(list_file: str, arguments: argparse.Namespace, output: Output) -> int
                 output.line(f"{name}: DIFFERENT", "bad", problem=True)
             return OK if same else FOUND
 
-        each = input_named(listed.file)
+        each = regular(input_named(listed.file))
         codes += for_each_file([each], output, task, doing="Hashing", as_json=arguments.json)
     if not arguments.json:
         parts = [(codes[OK], "the same"), (codes[FOUND], "different"), (codes[FAILED], "not readable")]
