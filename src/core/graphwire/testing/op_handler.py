@@ -12,11 +12,12 @@ class TestDoubling(OpHandlerContract):
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -163,7 +164,7 @@ class OpHandlerContract(ProgramSuite):
         assert_light_imports(self.module or type(self.handler).__module__)
 
     def _owns(self, registry: Registry, name: str) -> bool:
-        owner: Any = registry.op_handler(name)
+        owner: Any = inspect.unwrap(cast("Any", registry.op_handler(name)))
         return type(owner) is type(self.handler) and owner.prefixes == self.handler.prefixes
 
     def _names(self, registry: Registry, program: ExportedProgram) -> Iterator[str]:
