@@ -7,6 +7,7 @@ import http.server
 import io
 import json
 import threading
+import traceback
 import warnings
 import zipfile
 from base64 import b64encode
@@ -317,3 +318,6 @@ def test_errors_show_no_password(password: str) -> None:
         with pytest.raises((GraphwireError, OSError)) as caught:
             graphwire.load(f"{scheme}://user:{password}@127.0.0.1:9/x.pt2", limits=limits)
         assert password not in str(caught.value)
+    with pytest.raises(GraphwireError) as caught:
+        graphwire.load(f"zip://x::memory://user:{password}@h.example/x.zip", limits=limits)
+    assert password not in "".join(traceback.format_exception(caught.value, limit=0))

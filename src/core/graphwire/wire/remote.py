@@ -233,11 +233,11 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         remedy = f"{_INSTALL}, and the package that fsspec names"
         raise RemoteError(f"the URL needs a package: {shown_text(str(error), url, given)}", remedy=remedy).of(
             shown_url(url)
-        ) from error
+        ) from _told(error, url)
     except ValueError as error:
         raise RemoteError(
             f"no file system for the URL: {shown_text(str(error), url, given)}", remedy=_INSTALL
-        ).of(shown_url(url)) from error
+        ).of(shown_url(url)) from _told(error, url)
     except MemoryError:
         raise
     except (
@@ -246,8 +246,13 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         raise RemoteError(
             f"the file system cannot be opened: {shown_text(exception_text(error), url, given)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
-        ).of(shown_url(url)) from error
+        ).of(shown_url(url)) from _told(error, url)
     return path if "file" in protocols_of(fs) else RemoteFile(fs, path, shown_url(url))
+
+
+def _told(error: Exception, url: str) -> Exception | None:
+    """Return the cause of an error, for tracebacks; None if the URL has secrets, which the cause may repeat."""
+    return error if shown_url(url) == url else None
 
 
 def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
