@@ -210,7 +210,7 @@ def _encode_program(
     record.group_sizes = group_sizes_here(record, context.registry)
     check_entry(record, EncodeError)
     check_attributes(record, module.graph, EncodeError)
-    call = program.call_spec
+    call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
     names = parameter_names(record, call.in_spec, call.out_spec, EncodeError)
     check_guards(record, input_numbers(call.in_spec, names), EncodeError)
     check_parameters(names, module, EncodeError)
