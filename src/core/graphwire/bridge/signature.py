@@ -474,7 +474,10 @@ def check_guards(
 
     conditions = []
     for index, guard in enumerate(record.guards_code):
-        condition = guard_condition(guard, numbers)
+        try:
+            condition = guard_condition(guard, numbers)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue  # of an edited program: `check_saved_program` tells what is wrong with it
         if condition is None:
             raise error(
                 f"the guard {guard:.80} refers to something that is no input of the program",
