@@ -240,9 +240,7 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
         ).of(shown_url(url)) from _told(error, url)
     except MemoryError:
         raise
-    except (
-        Exception
-    ) as error:  # Clients have their own classes, such as for a profile or credentials that are not there.
+    except Exception as error:  # noqa: BLE001 - clients have their own classes, such as for credentials that are not there
         raise RemoteError(
             f"the file system cannot be opened: {shown_text(exception_text(error), url, given)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
