@@ -69,7 +69,7 @@ NO_FILES = {
         "ranges",
         "opset",
     ),
-    *("only", "sort", "top", "targets", "kind", "kinds", "language", "name", "torch"),
+    *("only", "sort", "top", "targets", "kind", "kinds", "language", "name", "torch", "rename"),
 }
 """Arguments of commands that write which name no file that is read. Files in a cache are found by their digests."""
 
