@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import graphwire
+from graphwire.errors import GraphwireError
 
 LISTED: dict[Callable[..., Any], Any] = {
     graphwire.save: graphwire.SaveOptions,
@@ -90,3 +92,67 @@ def test_the_documentation_has_every_option_once_with_its_default(function: Call
 
 def test_several_functions_pass_options_on() -> None:
     assert {"dumps", "loads", "inspect", "verify", "upgrade", "diff"} <= PASSES_ON.keys()
+
+
+# ------------------------------------------------------------------------------------------------ types of arguments
+
+PLAIN = {"str": str, "int": int, "bool": bool, "str | None": str}
+"""Annotations of arguments that are checked, wherever a method of an archive has one."""
+
+
+def plain_arguments(function: Any) -> list[str]:
+    """The names of parameters that take text, numbers or truth values only."""
+    parameters = list(inspect.signature(function).parameters.values())
+    return [each.name for each in parameters if str(each.annotation) in PLAIN]
+
+
+METHODS = [
+    (name, parameter)
+    for name, member in vars(graphwire.Archive).items()
+    if inspect.isfunction(member) and hasattr(member, "__wrapped__") and not name.startswith("_")
+    for parameter in plain_arguments(member)
+]
+
+
+@pytest.mark.parametrize(("method", "parameter"), METHODS)
+def test_a_wrong_type_given_to_an_archive_is_the_callers_and_not_the_files(
+    method: str, parameter: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.pt2"
+    graphwire.save(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)), file)
+    with graphwire.open(file) as archive:
+        function = getattr(archive, method)
+        good = {
+            each.name: archive.methods[0]
+            for each in inspect.signature(function).parameters.values()
+            if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+        }
+        with pytest.raises(GraphwireError) as caught:
+            function(**good | {parameter: [1]})
+    assert caught.value.argument == parameter
+    assert not caught.value.file
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter"),
+    [
+        (name, parameter.name)
+        for name in graphwire.__all__
+        if inspect.isfunction(getattr(graphwire, name))
+        for parameter in inspect.signature(getattr(graphwire, name)).parameters.values()
+        if str(parameter.annotation) == "bool"
+    ],
+)
+def test_text_is_no_truth_value(function: str, parameter: str) -> None:
+    public = getattr(graphwire, function)
+    needed = [each for each in inspect.signature(public).parameters.values() if each.default is each.empty]
+    given = {each.name: b"" for each in needed if each.kind is each.POSITIONAL_OR_KEYWORD}
+    with pytest.raises(GraphwireError) as caught:
+        public(**given, **{parameter: "no"})
+    assert caught.value.argument == parameter
+
+
+def test_what_is_no_file_is_no_problem_of_a_file() -> None:
+    with pytest.raises(GraphwireError, match="int is not a path") as caught:
+        graphwire.verify(3)  # type: ignore[arg-type]
+    assert caught.value.argument == "file"

@@ -125,7 +125,7 @@ FORMATS, HANDLERS, CODECS = (
 )
 CASES: list[tuple[str, dict[str, Any], Callable[[Any, Registry], Any], type[GraphwireError], str]] = [
     (FORMATS, FORMAT | {"encode": fails}, in_format, FormatError, "'failing' of plugin `Plugin` fails: RuntimeError: of the"),
-    (FORMATS, FORMAT | {"encode": lambda tree: "text"}, in_format, FormatError, "failing returns a str"),
+    (FORMATS, FORMAT | {"encode": lambda tree: "text"}, in_format, FormatError, "returns 'text', not bytes"),
     (FORMATS, FORMAT, in_format, FormatError, "`decode` of the wire format 'failing' of plugin .*of the plugin"),
     (FORMATS, FORMAT | {"decode": lambda data: {1}}, in_format, FormatError, "a set is not a type"),
     (FORMATS, FORMAT | {"suffix": "x.y"}, saves, PluginError, "`suffix` is 'x.y', not a dot"),
@@ -401,6 +401,30 @@ def test_a_command_that_fails_ends_with_one_message(
     told = capsys.readouterr().err
     assert "the command 'failing' of plugin `failing` of gw-failing==1.5" in told
     assert "Traceback" not in told
+
+
+WRONG: list[tuple[str, str, Any, str]] = [
+    ("weight_store", "find", 3, "not a location or None"),
+    ("weight_store", "open", {"a": 1}, "not a StoreIndex of"),
+    ("weight_store", "open", StoreIndex(None, None), "not a StoreIndex of"),  # type: ignore[arg-type]
+    ("weight_store", "open", StoreIndex({"a": 3}, {"b": 4}), "not a StoreIndex of"),  # type: ignore[dict-item]
+    ("weight_store", "write", None, "not a location and a mapping"),
+    ("wire_format", "encode", "text", "not bytes"),
+    ("wire_format", "most_values", 1.5, "not an int"),
+    ("op_handler", "name_of", 3, "not text or None"),
+    ("op_handler", "decode_node", 3, "not a pair of arguments"),
+    ("treespec_serializer", "dump_context", 3, "not a version and a tree"),
+    ("treespec_serializer", "arity", "x", "not an int or None"),
+    ("constant_codec", "encode", 3, "not a tree and a list"),
+]
+
+
+@pytest.mark.parametrize(("kind", "method", "result", "told"), WRONG)
+def test_a_result_of_a_wrong_type_names_the_plugin(kind: str, method: str, result: Any, told: str) -> None:
+    (hook,) = (each for each in HOOKS if each.kind == kind)
+    provider = provider_of(installed(hook, WORKING[kind] | {method: lambda *_: result}), hook)
+    with pytest.raises(GraphwireError, match=f"gw-failing==1.5 returns .*{told}"):
+        getattr(provider, method)(None)
 
 
 @pytest.mark.parametrize("method", ["encode", "decode"])

@@ -24,6 +24,7 @@ from graphwire.api.options import (
     check_choice,
     check_limits,
     check_storage_options,
+    check_types,
     group_names,
     public_function,
 )
@@ -85,6 +86,8 @@ def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concate
     @functools.wraps(function)
     def bounded(archive: Archive, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            if args or kwargs:
+                check_types(function, (archive, *args), kwargs, DecodeError)
             return function(archive, *args, **kwargs)
         except Exception as error:
             if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
@@ -224,7 +227,6 @@ class Archive(Closing):
         record = "" if self._bare is not None else self._package.member_of(method)
         return record, self._package.format_of(method).name
 
-    @_bounded
     def method(self, name: str | None) -> str:
         """Return `name` after a check that the program exists; for None, the name of the only program.
 

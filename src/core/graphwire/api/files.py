@@ -371,9 +371,9 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     """
     try:
         archive = open(file, **options)
-    except RemoteError:
-        raise  # nothing is known of the file
     except GraphwireError as error:
+        if isinstance(error, RemoteError) or error.argument:
+            raise  # nothing is known of a file
         return problems_of(error, UNRECOGNIZED if isinstance(error, NotAnArchiveError) else "archive")
     with archive:
         problems = archive.problems()

@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
@@ -306,6 +306,50 @@ class LoadOptions(TypedDict, total=False):
     cache: str | os.PathLike[str] | None
 
 
+_PLAIN = {"str": str, "int": int, "bool": bool, "bytes": bytes, "None": type(None)}
+
+
+@functools.cache
+def _plain_parameters(function: Callable[..., object]) -> dict[str, tuple[type, ...]]:
+    """Return the types of each parameter that takes plain values only."""
+    parameters = inspect.signature(function).parameters.items()
+    types = {name: str(each.annotation).split(" | ") for name, each in parameters}
+    return {
+        name: tuple(_PLAIN[each] for each in parts) if all(each in _PLAIN for each in parts) else ()
+        for name, parts in types.items()
+    }
+
+
+def check_types(
+    function: Callable[..., object],
+    args: Sequence[object],
+    options: Mapping[str, object],
+    error: type[GraphwireError],
+    *,
+    only: type = object,
+) -> None:
+    """Check that arguments have the plain types that a function declares: a wrong call is no fault of a file.
+
+    Args:
+        only: the only type to check.
+
+    Raises:
+        GraphwireError: of the class `error`; one has not.
+    """
+    declared = _plain_parameters(function)
+    for name, value in (*zip(declared, args, strict=False), *options.items()):
+        kinds = declared.get(name, ())
+        if not kinds or not issubclass(kinds[0], only):
+            continue
+        # What has a truth value of its own, such as NumPy's, is as good as a bool.
+        wrong = (
+            isinstance(value, (str, bytes, Collection)) if kinds == (bool,) else not isinstance(value, kinds)
+        )
+        if wrong:
+            wanted = " or ".join(each.__name__ for each in kinds).replace("NoneType", "None")
+            raise error(f"{name}= is {type_text(value)}", remedy=f"Pass {wanted}").about(name)
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -326,6 +370,7 @@ def public_function(
         def public(*args: P.args, **kwargs: P.kwargs) -> R:
             start = time.perf_counter()
             try:
+                check_types(function, args, kwargs, errors, only=bool)
                 with _untraced():
                     result = function(*args, **kwargs)
             except Exception as error:

@@ -241,6 +241,7 @@ def _main(words: list[str]) -> int:
             # torch tells so wherever NumPy is absent, which no command needs.
             warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
             _load_plugins()
+            _tell_of_plugins()  # of those, too, that are loaded when something of them is needed
             run = getattr(arguments, "run_of_plugin", None) or arguments.run
             code: int = run(arguments, output)
             sys.stdout.flush()
@@ -269,12 +270,19 @@ def _chosen(words: Sequence[str]) -> str | None:
 def _load_plugins() -> None:
     """Load the plugins with stdout redirected, so that their prints do not mix with the command's output. What is broken is told
     and left out, also where warnings are errors."""
-    from graphwire.registry import GraphwirePluginWarning, default_registry
+    from graphwire.registry import default_registry
 
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        if any(action == "error" for action, *_ in warnings.filters):
-            warnings.simplefilter("default", GraphwirePluginWarning)
+        _tell_of_plugins()
         default_registry()
+
+
+def _tell_of_plugins() -> None:
+    """Let warnings of plugins be told, also where warnings are errors."""
+    from graphwire.registry import GraphwirePluginWarning
+
+    if any(action == "error" for action, *_ in warnings.filters):
+        warnings.simplefilter("default", GraphwirePluginWarning)
 
 
 class _Help(argparse.HelpFormatter):

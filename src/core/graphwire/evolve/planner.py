@@ -28,6 +28,7 @@ from graphwire.registry import (
     normal_name,
     parts_of,
     remedy_for_name,
+    remedy_for_plugin,
     remedy_for_requirements,
     remedy_for_unavailable_name,
     step_name,
@@ -281,7 +282,12 @@ def plan_for(
         if strange := sorted(set(wanted) - set(target) - set(program.opset_version)):
             raise OpsetError(
                 f"no installed plugin provides operators of the namespace {', '.join(strange)}",
-                remedy=f"The installed namespaces are {', '.join(name for name, version in target.items() if version)}",
+                remedy=". ".join(
+                    (
+                        f"The installed namespaces are {', '.join(name for name, version in target.items() if version)}",
+                        *(remedy_for_plugin(each) for each in registry.plugins if each.status == "broken"),
+                    )
+                ),
             )
         if wrong := [f"{name}={version}" for name, version in wanted.items() if version < 1]:
             raise OpsetError(f"versions are counted from 1, but {', '.join(wrong)} was requested")

@@ -1,6 +1,6 @@
 """How are plugins found, checked and looked up? Hook specifications, provider interfaces, discovery and the registry."""
 
-from graphwire.registry.calls import REMEDY_OF_BROKEN, calling
+from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, blamed, calling
 from graphwire.registry.discovery import (
     REMEDY_OF_CONFLICT,
     REMEDY_OF_HEAVY,
@@ -60,6 +60,7 @@ from graphwire.registry.requirements import (
 )
 
 __all__ = [
+    "BLOCK_VARIABLE",
     "OWN_COMMANDS",
     "OWN_METADATA",
     "PROJECT",
@@ -98,6 +99,7 @@ __all__ = [
     "UnusedFile",
     "WeightStore",
     "WireFormat",
+    "blamed",
     "calling",
     "default_registry",
     "discover_plugins",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,8 +19,9 @@ from graphwire.errors import (
     PluginError,
     UnknownOperatorError,
 )
-from graphwire.registry.interfaces import MetadataKey, StoreIndex
+from graphwire.registry.interfaces import MetadataKey, StoredTensor, StoreIndex
 from graphwire.registry.provisions import HOOKS, YIELDING, Provision, error_text, methods_of, shown
+from graphwire.schema import FileFacts
 
 if TYPE_CHECKING:
     from graphwire.registry.discovery import PluginInfo
@@ -55,7 +56,18 @@ def _is_pair(value: Any, first: Any, second: Any) -> bool:
     )
 
 
+def _is_index(tensors: object, files: object) -> bool:
+    if not (isinstance(tensors, Mapping) and isinstance(files, Mapping)):
+        return False
+    # Another mapping may look at a tensor only when it is asked for it.
+    known = tensors.values() if type(tensors) is dict else ()
+    return all(isinstance(each, StoredTensor) for each in known) and all(
+        isinstance(each, FileFacts) for each in files.values()
+    )
+
+
 _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "wire_format encode": (lambda value: type(value) is bytes, "bytes"),
     "wire_format most_values": (lambda value: type(value) is int, "an int"),
     "op_handler name_of": (lambda value: value is None or type(value) is str, "text or None"),
     "op_handler decode_node": (
@@ -67,8 +79,8 @@ _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "constant_codec encode": (lambda value: _is_pair(value, object, object), "a tree and a list of tensors"),
     "weight_store find": (lambda value: value is None or type(value) is str, "a location or None"),
     "weight_store open": (
-        lambda value: type(value) is StoreIndex and all(isinstance(each, Mapping) for each in value),
-        "a StoreIndex of two mappings",
+        lambda value: type(value) is StoreIndex and _is_index(*value),
+        "a StoreIndex of StoredTensor and FileFacts by name",
     ),
     "weight_store write": (lambda value: _is_pair(value, str, Mapping), "a location and a mapping of names"),
     "weight_store damaged": (lambda value: isinstance(value, Iterable), "an iterator of problems"),
@@ -78,9 +90,29 @@ _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """What methods return, where graphwire would fail at something else."""
 
 
+_READS = frozenset(("decode", "decode_bounded", "decode_program", "decode_node", "load_context", "open"))
+"""Methods that read what a file has, so that its damage may be what they fail at."""
+
+
+E = TypeVar("E", bound=GraphwireError)
+
+
+def blamed(error: E, provider: Any) -> E:
+    """Name the plugin of a provider, and what to do, in an error of what a method returned."""
+    owner = getattr(provider, "owning_plugin", None)
+    if owner is not None and BLOCK_VARIABLE not in error.remedy:
+        fault = f"The {owner} is at fault: {REMEDY_OF_BROKEN[0].lower()}{REMEDY_OF_BROKEN[1:]}"
+        error.remedy = ". ".join(filter(None, (error.remedy, fault)))
+    return error
+
+
 @contextmanager
 def calling(
-    owner: PluginInfo | None, what: str, kind: type[GraphwireError], *passing: type[BaseException]
+    owner: PluginInfo | None,
+    what: str,
+    kind: type[GraphwireError],
+    *passing: type[BaseException],
+    reads: bool = False,
 ) -> Iterator[None]:
     """Name the plugin, and what to do, in what the block raises, which runs code of the plugin.
 
@@ -90,6 +122,7 @@ def calling(
         kind: the class that foreign exceptions become, the plugin's exit included.
         passing: exceptions that pass unchanged, besides each `GraphwireError`, warnings that are errors, interrupts, and what
             the system refuses to functions of graphwire.
+        reads: whether it reads a file, which may be damaged.
     """
     try:
         yield
@@ -104,7 +137,12 @@ def calling(
                 f"{what} of {owner} needs the library {name}, which cannot be imported here ({error})",
                 remedy=f"Install {name}. If that is no library, the plugin is broken: {REMEDY_OF_BROKEN}",
             ) from error
-        raise kind(f"{what} of {owner} fails: {error_text(error)}", remedy=REMEDY_OF_BROKEN) from error
+        remedy = (
+            f"If the file is not damaged, the plugin is broken: {REMEDY_OF_BROKEN}"
+            if reads
+            else REMEDY_OF_BROKEN
+        )
+        raise kind(f"{what} of {owner} fails: {error_text(error)}", remedy=remedy) from error
 
 
 def _is_own(error: BaseException) -> bool:
@@ -162,7 +200,11 @@ def isolated(provision: Provision, owner: PluginInfo) -> Provision:
         for method in methods_of(protocol)
         if callable(function := getattr(provider, method, None))
     }
-    return replace(provision, facts=facts, provider=CalledProvider(provider, {**facts, **methods}))
+    return replace(
+        provision,
+        facts=facts,
+        provider=CalledProvider(provider, {**facts, **methods, "owning_plugin": owner}),
+    )
 
 
 def _called(
@@ -175,7 +217,7 @@ def _called(
     passing = (MemoryError, RecursionError) if kind == "wire_format" else ()
 
     def call(*given: Any, **options: Any) -> Any:
-        with calling(owner, what, error, *passing):
+        with calling(owner, what, error, *passing, reads=method in _READS):
             result = function(*given, **options)
             if good is not None and not good(result):
                 raise error(

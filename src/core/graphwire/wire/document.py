@@ -23,7 +23,15 @@ from graphwire.errors import (
     SchemaError,
     UnknownFormatError,
 )
-from graphwire.registry import BoundedFormat, CountingFormat, ProgramReader, RecordFormat, Tree, WireFormat
+from graphwire.registry import (
+    BoundedFormat,
+    CountingFormat,
+    ProgramReader,
+    RecordFormat,
+    Tree,
+    WireFormat,
+    blamed,
+)
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts.treespec import PROTOCOL, TreeSpec, dump_json, parse_treespec
 from graphwire.schema.trees import to_tree
@@ -349,7 +357,11 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
         kind = type(data).__name__
         raise FormatError(f"the wire format {wire_format.name} returns a {kind} instead of bytes")
     if checked:
-        _check_written(data, given, wire_format)
+        try:
+            _check_written(data, given, wire_format)
+        except FormatError as error:
+            blamed(error, wire_format)
+            raise
     return data
 
 
@@ -478,7 +490,11 @@ def read_document(
         raise _lacks_library(wire_format, error) from error
     except Exception as error:
         raise FormatError(f"the bytes are not a {wire_format.name} document ({error})") from error
-    measure_tree(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
+    try:
+        measure_tree(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
+    except FormatError as error:
+        blamed(error, wire_format)
+        raise
     return tree
 
 

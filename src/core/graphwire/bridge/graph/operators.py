@@ -24,7 +24,14 @@ from graphwire.errors import (
     shown,
 )
 from graphwire.evolve.plain_values import graphs_in, walk_nodes
-from graphwire.registry import REMEDY_OF_BROKEN, OpHandler, Registry, remedy_for_name, unavailable_error
+from graphwire.registry import (
+    REMEDY_OF_BROKEN,
+    OpHandler,
+    Registry,
+    blamed,
+    remedy_for_name,
+    unavailable_error,
+)
 from graphwire.schema import Argument, ArgumentKind, Graph, NamedArgument, Node, install_advice
 
 # ------------------------------------------------- placeholders for operators that are unavailable on this installation
@@ -321,10 +328,9 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     if handler.convention == "schema":
         facts = _facts_of(target) if isinstance(target, OpOverload) else _read_schema(target)
         if facts is None:
-            raise PluginError(
-                f"the operator handler {handler.namespace!r} returns {target!r:.80} for {name!r}, which has no schema",
-                remedy="Declare its convention as symbolic or generic, or return an overload",
-            )
+            problem = f"the operator handler {handler.namespace!r} returns {target!r:.80} for {name!r}, which has no schema"
+            remedy = "Declare its convention as symbolic or generic, or return an overload"
+            raise blamed(PluginError(problem, remedy=remedy), handler)
         return Operator(target, name, handler, codec=codec, **facts)
     operator = Operator(target, name, handler, codec=codec)
     if handler.convention == "symbolic":

@@ -40,6 +40,7 @@ from graphwire.errors import (
 from graphwire.registry import (
     Registry,
     TreespecType,
+    blamed,
     remedy_for_name,
     remedy_for_plugin,
     remedy_for_unavailable_name,
@@ -173,7 +174,10 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
             raise
         except Exception as error:
             raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
-        _check_context(by, version, tree)
+        try:
+            _check_context(by, version, tree)
+        except EncodeError as error:
+            raise blamed(error, by.serializer) from None
         text = _quoted(tree) if type(tree) is str else dump_json(tree)
         return with_version(by.name, version), text, _Served(by, version)
     registered = registration_of(container)

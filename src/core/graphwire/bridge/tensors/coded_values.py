@@ -27,7 +27,7 @@ from graphwire.bridge.torch_compat.private import (
     mark_buffer,
 )
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
-from graphwire.registry import ConstantCodec, Registry, Tree, remedy_for_name, unavailable_error
+from graphwire.registry import ConstantCodec, Registry, Tree, blamed, remedy_for_name, unavailable_error
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
 from graphwire.wire.document import check_plugin_tree
 
@@ -61,13 +61,16 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
         raise error.within(name) from None
     except Exception as error:
         raise EncodeError(f"{who} fails: {exception_text(error)}", place=name) from error
-    if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
-        raise EncodeError(
-            f"{who} returns a {class_name(parts)} as its tensors",
-            place=name,
-            remedy="Let `encode` return the tree and a list of tensors",
-        )
-    check_plugin_tree(tree, who, name)
+    try:
+        if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
+            raise EncodeError(
+                f"{who} returns a {class_name(parts)} as its tensors",
+                place=name,
+                remedy="Let `encode` return the tree and a list of tensors",
+            )
+        check_plugin_tree(tree, who, name)
+    except EncodeError as error:
+        raise blamed(error, codec) from None
     return copy_tree(tree), list(parts)
 
 

@@ -349,7 +349,7 @@ def open_source(source: Readable, limits: Limits) -> Source:
         data = source.getvalue()
         return BufferSource(memoryview(data)[_start(source, len(data)) :])
     if not hasattr(source, "read"):
-        raise ArchiveError(f"{type_text(source)} is not a path, a binary file or bytes")
+        raise ArchiveError(f"{type_text(source)} is not a path, a binary file or bytes").about("file")
     if isinstance(cast("object", source), io.TextIOBase):
         raise _gives_text()
     try:

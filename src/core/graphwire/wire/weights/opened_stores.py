@@ -20,6 +20,7 @@ from graphwire.errors import (
     exception_text,
 )
 from graphwire.registry import (
+    BLOCK_VARIABLE,
     REMEDY_OF_CONFLICT,
     Chunk,
     Registry,
@@ -357,9 +358,11 @@ class OpenedStores(Closing):
         try:
             index = store_named(self._registry, place.kind).open(place.folder, place.location)
         except (GraphwireError, OSError) as error:
-            yield Problem(
-                place.shown, "store", error.problem if isinstance(error, GraphwireError) else str(error)
-            )
+            text = str(error)
+            if isinstance(error, GraphwireError):
+                told = error.remedy if BLOCK_VARIABLE in error.remedy else ""
+                text = ". ".join(filter(None, (error.problem, told)))
+            yield Problem(place.shown, "store", text)
             return
         changes = list(_changes(reference.files, index, place.folder.shown)) if self.checked else []
         if not changes:
