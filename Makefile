@@ -6,7 +6,7 @@
 # make test-nightly  install, and run the tests that try more by night: property tests on many more examples, others at every run
 # make test-gate  install, and use every loaded program of the tests for what the saved one serves for
 # make test-transformers  install transformers too, and run the tests on its models
-# make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; half an hour
+# make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; an hour
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them, and distributed checkpoints
 # make test-fleet  install pyarrow, DuckDB and Ray too, and test the distribution for any number of files
 # make test-js  build graphwire-js, the reader in TypeScript, and compare it with graphwire; needs Node 20.19 or later

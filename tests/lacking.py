@@ -40,6 +40,12 @@ LACKS: tuple[Lack, ...] = (
         "defers no guards to run time",
         r"[\[-]guards\b|\[symbols: assertions at run time|test_fuzz\.py::.*\[trees\]",
     ),
+    Lack(
+        (2, 8),
+        (2, 8),
+        "does not export DTensors as inputs",
+        r"test_dtensors\.py::test_(a_program_of_dtensors|the_guide)",
+    ),
     Lack((2, 8), (2, 9), "leaves no symbol that another one replaces", r"[\[-]replaced_symbols\b"),
     Lack(
         (2, 8),

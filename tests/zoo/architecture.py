@@ -29,6 +29,8 @@ class Architecture(NamedTuple):
     """The arguments of one call, for a size of the batch, or of what else is dynamic."""
     dynamic: bool = True
     """Whether the first dimension of every tensor is one symbol."""
+    in_every_use: bool = True
+    """Whether the tests use it in every way. A variant of what others have is saved and loaded in every way, and used in few."""
 
     @property
     def key(self) -> str:

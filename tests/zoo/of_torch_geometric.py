@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from architecture import Architecture, Given
@@ -35,6 +37,20 @@ def _layers(name: str, layer: Callable[[int, int], nn.Module]) -> Architecture:
     return _row(name, lambda: _stack(layer), _graph, False)
 
 
+def _variant(layer: nn.Module) -> Architecture:
+    name = type(layer).__name__
+    return _row(name, lambda: copy.deepcopy(layer), _graph, False, False)
+
+
+_CONVOLUTIONS = (
+    "GCNConv SAGEConv GraphConv GATConv SGConv LEConv ClusterGCNConv GENConv FeaStConv MFConv FiLMConv SuperGATConv "
+    "GeneralConv"
+)
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "jumping": {"jk": "cat"},
+    "longest": {"jk": "max", "act": "elu"},
+    "normalized": {"norm": "layer_norm", "act_first": True},
+}
 _DEGREES = torch.tensor([0, 4, 6, 2])
 
 ARCHITECTURES = [
@@ -50,4 +66,24 @@ ARCHITECTURES = [
     _layers("gatv2", lambda one, other: geometric.GATv2Conv(one, other)),
     _layers("tag", lambda one, other: geometric.TAGConv(one, other)),
     _layers("gated", lambda one, other: geometric.ResGatedGraphConv(one, other)),
+    *(_variant(getattr(geometric, name)(8, 16)) for name in _CONVOLUTIONS.split()),
+    _variant(geometric.SSGConv(8, 16, 0.1)),
+    _variant(geometric.EGConv(8, 16, num_heads=2)),
+    _variant(geometric.WLConvContinuous()),
+    _variant(geometric.LGConv()),
+    _variant(geometric.AGNNConv()),
+    _variant(geometric.SimpleConv()),
+    _variant(geometric.AntiSymmetricConv(8)),
+    _variant(geometric.DirGNNConv(geometric.SAGEConv(8, 16))),
+    _variant(geometric.GatedGraphConv(16, 2)),
+    _variant(geometric.GPSConv(8, geometric.SAGEConv(8, 8), heads=2)),
+    _variant(geometric.MixHopConv(8, 16, [0, 1, 2])),
+    _variant(geometric.APPNP(2, 0.1)),
+    *(
+        _row(
+            f"{name}-{kind}", partial(getattr(geometric, name), 8, 16, 2, 4, **options), _graph, False, False
+        )
+        for name in ("GCN", "GraphSAGE", "GAT", "EdgeCNN")
+        for kind, options in _OPTIONS.items()
+    ),
 ]
