@@ -160,6 +160,29 @@ def test_it_is_an_ordinary_graph_module(data: bytes) -> None:
     assert module.to(torch.float64).linear.weight.dtype is torch.float64  # type: ignore[union-attr]
 
 
+def test_a_branch_inside_a_branch_is_pickled() -> None:
+    """torch would trace the code of its graphs again, which fails."""
+
+    class Branches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            def taken(x: Tensor) -> Tensor:
+                return torch.cond(x.max() > 2, lambda x: x.sin() * self.w, lambda x: x.cos() + 1, (x,))
+
+            return torch.cond(x.sum() > 0, taken, lambda x: x - 1, (x,))
+
+    module = graphwire.load_module(graphwire.dumps(export(Branches(), (torch.ones(3),))))
+    for again in (pickle.loads(pickle.dumps(each)) for each in (module, copy.deepcopy(module))):
+        for path, each in module.named_modules():
+            if isinstance(each, torch.fx.GraphModule):
+                assert again.get_submodule(path).code == each.code
+        for x in (torch.ones(3), -torch.ones(3), torch.full((3,), 3.0)):
+            assert torch.equal(again(x), module(x))
+
+
 def _plain() -> bytes:
     batch = Dim("batch", min=3, max=9)
     return graphwire.dumps(export(nn.Linear(4, 2), (torch.randn(5, 4),), dynamic_shapes=({0: batch},)))

@@ -72,11 +72,13 @@ def test_it_gives_the_same_inside(way: str, use: str) -> None:
     assert all(each.grad is not None for each in module.parameters())
 
 
-def test_a_compiler_that_wants_one_graph_is_told_to_call_it_outside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("use", ["load", "loads", "load_module", "dumps", "verify"])
+def test_a_compiler_that_wants_one_graph_is_told_to_call_it_outside(tmp_path: Path, use: str) -> None:
     graphwire.save(PROGRAM, path := tmp_path / "program.pt2")
+    given = {"loads": DATA, "dumps": PROGRAM}.get(use, path)
 
     def function(x: torch.Tensor) -> Any:
-        return graphwire.load(path).module()(x)
+        return getattr(graphwire, use)(given), x
 
     with pytest.raises(Exception, match=r"graphwire reads and writes files: call it outside"):
         torch.compile(function, backend="eager", fullgraph=True)(X)

@@ -446,7 +446,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def options_of(documented: Callable[..., object]) -> Callable[[F], F]:
-    """Make `help` show the `**options` of the decorated function as keyword parameters.
+    """Make `help` show the `**options` of the decorated function, which reads or writes files, as keyword parameters.
 
     Args:
         documented: the function that has these keyword parameters.
@@ -458,7 +458,7 @@ def options_of(documented: Callable[..., object]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
         own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        vars(function)["__signature__"] = signature.replace(parameters=[*own, *options])
+        vars(function).update(_UNTRACED, __signature__=signature.replace(parameters=[*own, *options]))
         return function
 
     return decorate

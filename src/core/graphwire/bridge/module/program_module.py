@@ -53,22 +53,26 @@ class ProgramModule(torch.fx.GraphModule):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the nodes of the graph, without their metadata that is not plain. torch would trace the code again."""
-        state = {
-            key: each for key, each in vars(self).items() if key not in ("_graph", "_in_spec", "_out_spec")
-        }
-        nodes = [
-            (
-                each.op,
-                each.name,
-                _named(each.target),
-                _named(each.args),
-                _named(each.kwargs),
-                _plain(each.meta),
-            )
-            for each in self._graph.nodes
-        ]
-        info = self._graph._codegen.pytree_info
-        return _restored, (state, nodes, info.orig_args, info.in_spec, info.out_spec)
+        for each in self.modules():
+            if isinstance(
+                each, torch.fx.GraphModule
+            ):  # the graph of a branch; its class has no other instance
+                setattr(type(each), "__reduce__", _reduced)  # noqa: B010
+        return _reduced(self)
+
+
+def _reduced(module: torch.fx.GraphModule) -> tuple[Any, ...]:
+    state = {
+        key: each for key, each in vars(module).items() if key not in ("_graph", "_in_spec", "_out_spec")
+    }
+    nodes = [
+        (each.op, each.name, _named(each.target), _named(each.args), _named(each.kwargs), _plain(each.meta))
+        for each in module._graph.nodes
+    ]
+    info = getattr(module._graph._codegen, "pytree_info", None)
+    call = None if info is None else (info.orig_args, info.in_spec, info.out_spec)
+    base = ProgramModule if isinstance(module, ProgramModule) else torch.fx.GraphModule
+    return _restored, (base, state, nodes, call)
 
 
 class _Reference(NamedTuple):
@@ -124,7 +128,10 @@ def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _restored(
-    state: dict[str, Any], nodes: Iterable[Any], names: list[str], in_spec: Any, out_spec: Any
+    base: type[torch.fx.GraphModule],
+    state: dict[str, Any],
+    nodes: Iterable[Any],
+    call: tuple[list[str], Any, Any] | None,
 ) -> Any:
     """Return the module that was pickled."""
     graph = torch.fx.Graph()
@@ -136,8 +143,9 @@ def _restored(
         node.name = name
         node.meta.update(meta)
         made[name] = node
-    module = ProgramModule.__new__(ProgramModule)
+    module = base.__new__(base)
     module.__dict__.update(state)
-    graph._codegen = pytree_code(names, in_spec, out_spec)
+    if call is not None:
+        graph._codegen = pytree_code(*call)
     module.graph = graph
     return module
