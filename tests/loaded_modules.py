@@ -7,6 +7,7 @@ import math
 import random
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from graphwire.testing import assert_same_values
 
 
 def assert_same_module(
-    data: bytes,
+    data: bytes | Path,
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
     *,
@@ -35,7 +36,7 @@ def assert_same_module(
     Returns:
         The module of `load_module`.
     """
-    theirs = graphwire.loads(data).module(check_guards=check_guards)
+    theirs = graphwire.load(data).module(check_guards=check_guards)
     ours: Any = graphwire.load_module(data, check_guards=check_guards)
     for each in ("state_dict", "named_parameters", "named_buffers", "named_modules"):
         found = [

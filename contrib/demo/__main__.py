@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphwire.cli.terminal import Output, Section, columns, size_text
 
 if TYPE_CHECKING:
+    import torch
     from programs import Example
     from torch.export import ExportedProgram
 
@@ -57,6 +58,8 @@ class Compared(NamedTuple):
     save_seconds: dict[str, float]
     """The median time of a save, for the two ways that are timed."""
     load_seconds: dict[str, float]
+    answer_seconds: dict[str, float]
+    """The time from the file to the first answer: of `load_module`, and of torch's `load` and `module()`."""
     different: list[str]
     """The ways after which an output differs from the original."""
 
@@ -160,6 +163,8 @@ def compare(
     The two ways that are timed take turns, so that a slow period of the machine affects both. The first turn is a warm-up
     and does not count.
     """
+    import graphwire
+
     files = {way.name: folder / f"{example.name}{_suffix(way)}.pt2" for way in ways}
     timed = [way for way in ways if way.name in (DEFAULT, TORCH)]
     saves: dict[str, list[float]] = {way.name: [] for way in timed}
@@ -176,19 +181,32 @@ def compare(
             if run > 0:
                 saves[way.name].append(saved - started)
                 loads[way.name].append(loaded - saved)
-    expected = outputs(example.program, example)
+    expected = outputs(example.program.module(), example)
     different = []
     for way in ways:
         step(f"{way.name}, comparing outputs")
         if way not in timed:
             way.save(example.program, files[way.name])
-        if not is_equal(outputs(way.load(files[way.name]), example), expected):
+        if not is_equal(outputs(way.load(files[way.name]).module(), example), expected):
             different.append(way.name)
+    if not is_equal(outputs(graphwire.load_module(files[DEFAULT]), example), expected):
+        different.append("load_module")
+    answers: dict[str, float] = {}
+    for way in timed:
+        step(f"{way.name}, to the first answer")
+        gc.collect()
+        started = time.perf_counter()
+        file = files[way.name]
+        module = graphwire.load_module(file) if way.name == DEFAULT else way.load(file).module()
+        args, kwargs = example.calls[0]
+        module(*args, **kwargs)
+        answers[way.name] = time.perf_counter() - started
     return Compared(
         example.name,
         {name: program_size(file) for name, file in files.items()},
         {name: statistics.median(times) for name, times in saves.items()},
         {name: statistics.median(times) for name, times in loads.items()},
+        answers,
         different,
     )
 
@@ -207,11 +225,10 @@ def program_size(file: Path) -> int:
         )
 
 
-def outputs(program: ExportedProgram, example: Example) -> list[object]:
-    """Return the structures and tensors that a program returns, on every call of the example."""
+def outputs(module: torch.nn.Module, example: Example) -> list[object]:
+    """Return the structures and tensors that a module returns, on every call of the example."""
     from torch.utils._pytree import tree_flatten
 
-    module = program.module()
     return [tree_flatten(module(*args, **kwargs)) for args, kwargs in example.calls]
 
 
@@ -242,12 +259,13 @@ def print_results(results: list[Compared], ways: list[Way], runs: int) -> None:
     print()
     output.sections([Section("graphwire beside torch.export.save and load", heads, rows)])
     first = results[0]
-    sizes, saves, loads = (
+    sizes, saves, loads, answers = (
         [form(values[name]) for name in (DEFAULT, TORCH)]
         for form, values in (
             (size_text, first.program_bytes),
             (_milliseconds, first.save_seconds),
             (_milliseconds, first.load_seconds),
+            (_milliseconds, first.answer_seconds),
         )
     )
     output.line("")
@@ -255,6 +273,7 @@ def print_results(results: list[Compared], ways: list[Way], runs: int) -> None:
         f"{first.name}: {sizes[0]} without its weights, instead of {sizes[1]}; saved in {saves[0]}, instead of {saves[1]};"
     )
     output.line(f"loaded in {loads[0]}, instead of {loads[1]}. Times are medians of {runs}.")
+    output.line(f"From the file to the first answer: {answers[0]} with load_module, instead of {answers[1]}.")
     formats = ", ".join(way.name for way in ways if way.name != TORCH)
     output.line(f"Outputs were compared with the original's, in each format: {formats}.")
 

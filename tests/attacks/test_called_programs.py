@@ -19,7 +19,7 @@ from torch.export import Dim, export
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.errors import EncodeError, GraphwireError
+from graphwire.errors import EncodeError, GraphwireError, GraphwireWarning
 from graphwire.testing import assert_same_values
 
 CALL = "graph_module.module_call_graph[0].signature"
@@ -41,7 +41,8 @@ with warnings.catch_warnings():
         {"scale": INPUTS[3]},
         dynamic_shapes={"x": {0: Dim.AUTO}, "pair": [{0: Dim.AUTO}, {0: Dim.AUTO}], "scale": None},
     )
-    GOOD = Victim.of(graphwire.dumps(PROGRAM, strip=["example_inputs"]))
+    GOOD = Victim.of(graphwire.dumps(PROGRAM))
+    STRIPPED = Victim.of(graphwire.dumps(PROGRAM, strip=["example_inputs"]))
 
 
 def _loaded(data: bytes) -> tuple[Any, Any]:
@@ -95,6 +96,7 @@ _BY_NAME = _container("builtins.dict", [LEAF] * 4, ["x", "pair", "scale", "y"])
 _TUPLES = [_container("builtins.tuple", [LEAF] * 3, []), _container("builtins.tuple", [LEAF], [])]
 
 
+@pytest.mark.filterwarnings("ignore:.*refer to no input:graphwire.errors.GraphwireWarning")
 @example(_LISTED, None, None)
 @example(_BY_NAME, None, None)
 @example(_container("builtins.list", _TUPLES, []), None, None)
@@ -120,7 +122,7 @@ def test_what_loads_can_be_called(in_spec: Any, parameters: list[str] | None, ou
             changes.append(put(f"{CALL}.{field}", json.dumps([1, spec])))
     if parameters is not None:
         changes.append(put(f"{CALL}.forward_arg_names", parameters))
-    theirs, ours = _loaded(GOOD.with_document(*changes))
+    theirs, ours = _loaded(STRIPPED.with_document(*changes))
     if not isinstance(theirs, str):
         args, kwargs = pytree.tree_unflatten(INPUTS, ours._in_spec)
         assert_same_values(ours(*args, **kwargs), theirs(*args, **kwargs))
@@ -140,8 +142,8 @@ _SOURCES = [
 
 @given(st.lists(st.sampled_from(_SOURCES), min_size=1, max_size=3), st.sampled_from(["<=", ">", "=="]))
 def test_guards_refer_to_inputs(sources: list[str], comparison: str) -> None:
-    data = with_guards([f"{source} {comparison} 3" for source in sources])
-    theirs, ours = _loaded(data)
+    guards = put("guards_code", [f"{source} {comparison} 3" for source in sources])
+    theirs, ours = _loaded(GOOD.with_document(guards))
     unknown = [source for source in sources if source in _SOURCES[4:]]
     if unknown:
         assert f"the guard {unknown[0]}" in theirs
@@ -151,8 +153,13 @@ def test_guards_refer_to_inputs(sources: list[str], comparison: str) -> None:
         assert not isinstance(ours, str)
 
 
-def with_guards(guards: list[str]) -> bytes:
-    return GOOD.with_document(put("guards_code", guards))
+def test_without_example_inputs_a_guard_of_no_input_is_told() -> None:
+    """torch's module checks no guards then."""
+    data = STRIPPED.with_document(put("guards_code", ["L['self'].size()[0] <= 3"]))
+    graphwire.loads(data)
+    with pytest.warns(GraphwireWarning, match="guards .* are not loaded: they refer to no input"):
+        module = graphwire.load_module(data)
+    module(INPUTS[0], INPUTS[1:3], scale=INPUTS[3])
 
 
 def test_a_save_refuses_what_no_load_accepts() -> None:

@@ -83,6 +83,7 @@ def test_the_demo_runs_with_what_its_target_installs_and_its_commands_can_be_pas
         r"",
         r"structured: .* without its weights, .*",
         r"loaded in .* Times are medians of 1\.",
+        r"From the file to the first answer: [0-9,]+ ms with load_module, instead of [0-9,]+ ms\.",
         r"Outputs were compared with the original's, in each format: .*json.*",
         r"",
         r"The files are in .*\. Try next:",

@@ -428,6 +428,11 @@ def parameter_names(
     if len(names) != positional + len(keywords):
         problem = f"there are {len(names)} names of parameters, and {positional + len(keywords)} arguments"
         raise error(problem, place=f"{_CALL}.forward_arg_names", remedy=_WHOLE)
+    if names[positional:] != keywords:
+        problem = (
+            f"the last parameters are {names[positional:]!s:.80}, and the keyword arguments {keywords!s:.80}"
+        )
+        raise error(problem, place=f"{_CALL}.forward_arg_names", remedy=_WHOLE)
     inputs = sum(
         spec.user_input is not None or spec.constant_input is not None for spec in signature.input_specs
     )
@@ -459,33 +464,33 @@ def input_numbers(in_spec: Any, names: Sequence[str]) -> dict[tuple[Any, ...], i
 
 def check_guards(
     record: schema.Program, numbers: Mapping[tuple[Any, ...], int], error: type[GraphwireError]
-) -> list[Any]:
-    """Return the conditions of the guards of a program.
+) -> tuple[list[Any], list[str]]:
+    """Return the conditions of the guards of a program, and the guards that refer to something that is no input.
 
     Args:
         numbers: as `input_numbers` returns them.
 
     Raises:
-        error: a guard refers to something that is no input. Every call would fail.
+        error: there is such a guard, and example inputs, with which torch's module checks guards: every call would fail.
     """
     if not record.guards_code:
-        return []
+        return [], []
     from graphwire.bridge.module.input_conditions import guard_condition
 
-    conditions = []
+    conditions, unknown = [], []
     for index, guard in enumerate(record.guards_code):
-        try:
-            condition = guard_condition(guard, numbers)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # of an edited program: `check_saved_program` tells what is wrong with it
-        if condition is None:
+        condition = guard_condition(guard, numbers)
+        if condition is not None:
+            conditions.append(condition)
+        elif record.example_inputs is None:
+            unknown.append(f"{guard:.80}")
+        else:
             raise error(
                 f"the guard {guard:.80} refers to something that is no input of the program",
                 place=f"guards_code[{index}]",
                 remedy=_WHOLE,
             )
-        conditions.append(condition)
-    return conditions
+    return conditions, unknown
 
 
 def check_attributes(record: schema.Program, graph: torch.fx.Graph, error: type[GraphwireError]) -> None:

@@ -167,8 +167,8 @@ def input_checks(
     names: Sequence[str],
     *,
     guards: bool,
-) -> InputChecks:
-    """Return the checks of a program.
+) -> tuple[InputChecks, list[str]]:
+    """Return the checks of a program, and the guards that they leave out: those that refer to no input.
 
     Args:
         inputs: the inputs of the graph that the caller passes.
@@ -183,7 +183,7 @@ def input_checks(
     graph = record.graph_module.graph
     paths = list(input_paths(in_spec, names))
     numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
-    of_guards = check_guards(record, numbers, DecodeError)
+    of_guards, unchecked = check_guards(record, numbers, DecodeError)
     # As torch: without example inputs, it cannot write a function of guards.
     exact = not guards or record.example_inputs is None
     conditions = list(input_conditions(graph, inputs, record.range_constraints, members, exact=exact))
@@ -194,7 +194,7 @@ def input_checks(
         for index, each in enumerate(inputs)
         if each.as_tensor is not None
     }
-    return InputChecks([_path_text(path) for path in paths], ranks, conditions)
+    return InputChecks([_path_text(path) for path in paths], ranks, conditions), unchecked if guards else []
 
 
 def _path_text(path: Sequence[tuple[str, Any]]) -> str:

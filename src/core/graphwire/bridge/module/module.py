@@ -35,6 +35,7 @@ from graphwire.bridge.program import (
     decode_context,
     decode_program,
     decode_values,
+    leave_out,
     tell_omitted,
 )
 from graphwire.bridge.signature import check_attributes, check_entry, check_parameters, parameter_names
@@ -122,12 +123,14 @@ def decode_module(
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
-    _complete(module, graph, record, registry, constants, check_guards=check_guards)
+    unchecked = _complete(module, graph, record, registry, constants, check_guards=check_guards)
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
     describe_at_first_look(named, had_token, load)
     tell_omitted(context, dropped)
+    if unchecked:
+        leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), dropped)
     return module
 
 
@@ -271,8 +274,12 @@ def _complete(
     constants: Mapping[str, Any],
     *,
     check_guards: bool,
-) -> None:
-    """Complete a module with its graph and code, and with checks of its inputs: by a node of the graph, or by a hook."""
+) -> list[str]:
+    """Complete a module with its graph and code, and with checks of its inputs: by a node of the graph, or by a hook.
+
+    Returns:
+        The guards that cannot be checked.
+    """
     call = record.graph_module.module_call_graph[0].signature
     assert call is not None  # check_entry
     with located(lambda: "module_call_graph['']"):
@@ -286,7 +293,7 @@ def _complete(
         if spec.user_input is not None or spec.constant_input is not None
     ]
     members = _members(record.graph_module.graph, passed, constants)
-    checks = input_checks(record, passed, members, in_spec, names, guards=check_guards)
+    checks, unchecked = input_checks(record, passed, members, in_spec, names, guards=check_guards)
     placeholders = graph.find_nodes(op="placeholder")
     as_node = check_guards and bool(placeholders)
     if as_node:
@@ -303,7 +310,7 @@ def _complete(
     graph.owning_module = module
     if may_wait(module, names):
         wait(module)
-        return
+        return unchecked
     try:
         generate(module)
     except SyntaxError as error:
@@ -312,3 +319,4 @@ def _complete(
             remedy="Load it as an ExportedProgram",
         ) from error
     check_parameters(names, module, DecodeError)
+    return unchecked

@@ -143,7 +143,7 @@ def _restored(
         node.name = name
         node.meta.update(meta)
         made[name] = node
-    module = base.__new__(base)
+    module: Any = torch.fx.GraphModule.__new__(base)
     module.__dict__.update(state)
     if call is not None:
         graph._codegen = pytree_code(*call)
