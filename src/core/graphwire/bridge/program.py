@@ -159,6 +159,9 @@ def encode_program(
         record, _ = with_legal_names(record)
         sanitize_payload_names(payloads, legal_path)
     check_saved_program(record, payloads.weights, payloads.constants)
+    in_spec = program.call_spec.in_spec
+    names = parameter_names(record, in_spec, None, EncodeError)
+    check_guards(record, input_numbers(in_spec, names), EncodeError)
     return record, payloads
 
 
@@ -212,7 +215,6 @@ def _encode_program(
     check_attributes(record, module.graph, EncodeError)
     call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
     names = parameter_names(record, call.in_spec, call.out_spec, EncodeError)
-    check_guards(record, input_numbers(call.in_spec, names), EncodeError)
     check_parameters(names, module, EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
