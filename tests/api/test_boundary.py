@@ -214,7 +214,9 @@ def test_what_a_plugin_raises_is_an_error_of_ours_that_names_it_and_the_node(
 def test_an_error_of_ours_that_a_plugin_causes_names_it_too(program: ExportedProgram) -> None:
     data = graphwire.dumps(program, format="switched", registry=REGISTRY)
     SWITCH.raises = KeyError
-    with pytest.raises(FormatError, match=r"models/model.switched.*plugin `FormatPlugin`.*Update or uninstall"):
+    with pytest.raises(
+        FormatError, match=r"models/model.switched.*plugin `FormatPlugin`.*Update or uninstall"
+    ):
         graphwire.loads(data, registry=REGISTRY)
     with pytest.raises(FormatError, match="plugin `FormatPlugin`"):
         graphwire.dumps(program, format="switched", registry=REGISTRY)
