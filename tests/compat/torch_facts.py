@@ -92,7 +92,7 @@ def _functions() -> list[str]:
 
 
 def _described(name: str) -> str | None:
-    """What a full name stands for: its signature, or its type; None where there is no such thing."""
+    """What a full name stands for: its signature without types, or its type; None where there is no such thing."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         try:
@@ -111,7 +111,10 @@ def _described(name: str) -> str | None:
 def _kind(value: Any) -> str:
     if callable(value):
         try:
-            return f"{'class ' if inspect.isclass(value) else ''}{inspect.signature(value)}"
+            stated = inspect.signature(value)
+            bare = [each.replace(annotation=each.empty) for each in stated.parameters.values()]
+            signature = stated.replace(parameters=bare, return_annotation=stated.empty)
+            return f"{'class ' if inspect.isclass(value) else ''}{signature}"
         except (TypeError, ValueError):
             pass
     return "module" if inspect.ismodule(value) else type(value).__name__

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphwire.evolve.availability import release_with
+from graphwire.evolve.availability import ARRIVALS, release_with
 from graphwire.evolve.operator_forms import RELEASE_CHANGES, SCHEMA_CHANGES
 from graphwire.evolve.step import RELEASES
 from graphwire.schema import Version, graph, program, signature, values
@@ -148,6 +148,8 @@ def compared(before: Facts, after: Facts) -> list[Section]:
     versions = [".".join(map(str, facts["schema_version"])) for facts in (before, after)]
     forms = f"{'SCHEMA' if renumbered else 'RELEASE'}_CHANGES in evolve/operator_forms.py"
     older, newer = _callables(before), _callables(after)
+    later = _releases_after(before["torch"])
+    known = _CHANGED | {change.target for change in ARRIVALS if change.since in later}
     return [
         Section(
             "Version of the schema",
@@ -165,7 +167,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
             "New operators",
             "a row of the release in _OVERLOADS, _PRIMITIVES, _FUNCTIONS or _HIGHER_ORDER in evolve/availability.py",
             [
-                Change(f"{name}{newer[name]}", release_with(name) in _releases_after(before["torch"]))
+                Change(f"{name}{newer[name]}", release_with(name) in later)
                 for name in sorted(newer.keys() - older.keys())
             ],
         ),
@@ -182,7 +184,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
             f"parameters with defaults: _PARAMETERS in evolve/availability.py; others: {forms}, and "
             "_CALLED_OTHERWISE where no file can hold the call",
             [
-                Change(f"{name}{older[name]} → {newer[name]}", name in _CHANGED)
+                Change(f"{name}{older[name]} → {newer[name]}", name in known)
                 for name in sorted(older.keys() & newer.keys())
                 if older[name] != newer[name]
             ],

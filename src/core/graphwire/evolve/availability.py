@@ -215,6 +215,8 @@ _PARAMETERS: Final[dict[str, str]] = {
     "2.12": """
         _flash_attention_forward block_table=None num_splits=None
         _scaled_dot_product_attention_math_for_mps enable_gqa=False""",
+    "2.14": """
+        _cudnn_attention_forward seqused_k=None block_table=None""",
 }
 """Parameters of ATen's overloads by the release that introduced them, each with the default with which it may be omitted.
 
