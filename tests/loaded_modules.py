@@ -118,7 +118,9 @@ def _another_size(rng: random.Random, value: Any) -> Any:
 
 
 def _ones(value: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    return value.detach().new_ones(sizes) if value.layout is torch.strided else value
+    if value.layout is not torch.strided or math.prod(sizes) > max(1 << 16, 4 * value.numel()):
+        return value
+    return value.detach().new_ones(sizes)
 
 
 def _another_rank(rng: random.Random, value: Any) -> Any:
