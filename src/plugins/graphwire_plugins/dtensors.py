@@ -23,7 +23,7 @@ class DTensors:
 
     def owns(self, value: Any) -> bool:
         """Whether `value` is a DTensor, not one of a subclass."""
-        from graphwire.bridge.torch_compat.dtensors import is_dtensor
+        from graphwire.bridge.torch_compat.private import is_dtensor
 
         return is_dtensor(value)
 

@@ -405,7 +405,7 @@ def _untraced() -> AbstractContextManager[None]:
     """Return a context in which torch's compiler, if it is in use, traces nothing."""
     if "torch._dynamo" not in sys.modules:
         return nullcontext()
-    from graphwire.bridge.torch_compat.tracing import without_tracing
+    from graphwire.bridge.torch_compat.private import without_tracing
 
     return without_tracing()
 

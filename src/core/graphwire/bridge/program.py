@@ -59,7 +59,7 @@ from graphwire.bridge.tensors.payloads import (
     record_edited_values,
 )
 from graphwire.bridge.tensors.storages import RecordTable, StorageTable
-from graphwire.bridge.tensors.symbols import (
+from graphwire.bridge.tensors.tensor_metas import (
     decode_ranges,
     decode_replacements,
     encode_ranges,

@@ -47,8 +47,7 @@ from graphwire.bridge.graph.values import (
     referenced_name,
     set_stated_value,
 )
-from graphwire.bridge.tensors.symbols import is_cheap_to_compute
-from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
+from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta, is_cheap_to_compute
 from graphwire.bridge.torch_compat.code_text import choose_targets, taken_attributes
 from graphwire.bridge.torch_compat.private import (
     FakeTensor,

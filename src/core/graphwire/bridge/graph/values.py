@@ -21,8 +21,12 @@ from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContex
 from graphwire.bridge.graph.arguments import encode_argument, is_owned_by_codec, name_object
 from graphwire.bridge.graph.metadata import decode_metadata
 from graphwire.bridge.tensors.coded_values import decode_composition, encode_composition
-from graphwire.bridge.tensors.symbols import decode_number, encode_number
-from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
+from graphwire.bridge.tensors.tensor_metas import (
+    decode_number,
+    decode_tensor_meta,
+    encode_number,
+    encode_tensor_meta,
+)
 from graphwire.bridge.torch_compat.code_text import NodeMaker
 from graphwire.bridge.torch_compat.private import (
     FakeTensor,

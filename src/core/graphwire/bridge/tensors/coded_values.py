@@ -16,15 +16,20 @@ import torch
 
 from graphwire.analysis.validation.value_rules import tensor_difference
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.tensors.symbols import decode_number, encode_int
-from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta, visible_facts
-from graphwire.bridge.torch_compat.dtensors import mesh_of
+from graphwire.bridge.tensors.tensor_metas import (
+    decode_number,
+    decode_tensor_meta,
+    encode_int,
+    encode_tensor_meta,
+    visible_facts,
+)
 from graphwire.bridge.torch_compat.private import (
     FakeTensor,
     as_parameter,
     buffer_mark,
     is_transformed,
     mark_buffer,
+    mesh_of,
 )
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
 from graphwire.registry import ConstantCodec, Registry, Tree, blamed, remedy_for_name, unavailable_error

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from graphwire.bridge.torch_compat.private import FakeTensor, buffer_mark, mark_buffer
+from graphwire.bridge.torch_compat.private import FakeTensor, buffer_mark, is_dtensor, mark_buffer
 from graphwire.errors import DecodeError
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
     from torch.export import ExportedProgram
-
-
-def is_dtensor(value: Any) -> bool:
-    """Return whether a value is a DTensor, not of a subclass. Nothing is imported: without its module, there is none."""
-    return type(value) is getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
 
 
 def placement_kinds() -> dict[str, type]:
@@ -28,11 +21,6 @@ def placement_kinds() -> dict[str, type]:
     from torch.distributed.tensor.placement_types import _StridedShard
 
     return {"shard": Shard, "replicate": Replicate, "partial": Partial, "strided_shard": _StridedShard}
-
-
-def mesh_of(value: Any) -> AbstractContextManager[Any]:
-    """Return a context in which the mesh of a DTensor is in force; of any other value, one that changes nothing."""
-    return value.device_mesh if is_dtensor(value) else nullcontext()
 
 
 def mesh_in_force(names: Sequence[str] | None, sizes: Sequence[int]) -> DeviceMesh:

@@ -15,11 +15,13 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
+from torch._C._dynamo.eval_frame import set_eval_frame
 from torch._export.verifier import Verifier
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._higher_order_ops.effects import _get_schema, with_effects
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import HigherOrderOperator, OpOverload
@@ -655,3 +657,34 @@ def number_of_results(function: Any, args: Sequence[Any]) -> int:
         args: the arguments of the call. An object among them, whose method is called, is first.
     """
     return len(_get_schema(function, args).returns)
+
+
+# ------------------------------------------------------------------------------------------------ DTensors, and tracing
+
+
+def is_dtensor(value: Any) -> bool:
+    """Return whether a value is a DTensor, not of a subclass. Nothing is imported: without its module, there is none."""
+    return type(value) is getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
+
+
+def mesh_of(value: Any) -> AbstractContextManager[Any]:
+    """Return a context in which the mesh of a DTensor is in force; of any other value, one that changes nothing."""
+    return value.device_mesh if is_dtensor(value) else nullcontext()
+
+
+@contextmanager
+def without_tracing() -> Iterator[None]:
+    """A context in which torch's compiler, `torch.jit.trace` and `torch.func` trace nothing."""
+    before, traced = set_eval_frame(None), torch._C._get_tracing_state()
+    if traced is not None:
+        torch._C._set_tracing_state(None)
+    try:
+        if torch._C._functorch.peek_interpreter_stack() is None:
+            yield
+        else:
+            with temporarily_clear_interpreter_stack():
+                yield
+    finally:
+        set_eval_frame(before)
+        if traced is not None:
+            torch._C._set_tracing_state(traced)
