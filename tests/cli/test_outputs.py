@@ -132,7 +132,7 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, "view", "weights", "neutral", "schema"])
+@pytest.mark.parametrize("name", [*sorted(PROGRAMS), "view", "weights", "neutral", "schema"])
 def test_every_command_makes_the_folder_of_its_output_only_if_it_writes_it(name: str, folder: Path) -> None:
     source = READING_NOTHING.get(name, "f.pt2")
     suffix = ".safetensors" if name == "weights" else ".out"
