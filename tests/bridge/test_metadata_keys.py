@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import io
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,24 @@ def test_what_a_node_has_beside_its_metadata_is_named() -> None:
     given.args, called.type = (None,), torch.Tensor
     with pytest.warns(GraphwireWarning, match="not saved: the default value of input, the type of linear"):
         graphwire.dumps(program)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize(
+    "value", [(1, 2), {1: "x"}, {"deep": [{"er": ()}]}, Level.LOW, OrderedDict(a=1)], ids=repr
+)
+@pytest.mark.parametrize("of_graph", [True, False])
+def test_custom_data_that_json_reads_as_something_else_is_named(value: Any, of_graph: bool) -> None:
+    program = export(nn.Linear(2, 3), (torch.ones(1, 2),))
+    holder = program.graph_module if of_graph else [*program.graph.nodes][-2]
+    holder.meta["custom"] = {"note": value}
+    with pytest.warns(GraphwireWarning, match=r"not saved: that values in meta\['custom'\] are tuples"):
+        graphwire.dumps(program)
+    holder.meta["custom"] = {"note": [1.5, float("nan"), None, True, "x", {"y": -0.0}]}
+    graphwire.dumps(program)  # and no warning, which would be an error
 
 
 def test_what_no_plugin_here_declares_is_kept_as_its_text(

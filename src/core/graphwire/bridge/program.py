@@ -179,7 +179,7 @@ def _encode_program(
     constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
-    metadata = {"custom": encode_custom(custom)} if custom else {}
+    metadata = {"custom": encode_custom(context, custom)} if custom else {}
     tell_unsaved(context)
     encode_declared(context, module.meta, metadata)
     ranges = encode_ranges(program.range_constraints)

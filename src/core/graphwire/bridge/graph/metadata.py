@@ -90,7 +90,7 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
             remedy="Let it be a dict",
         )
     if custom:
-        texts["custom"] = encode_custom(custom)
+        texts["custom"] = encode_custom(context, custom)
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in _checked_origins(origin)]
@@ -290,19 +290,24 @@ def _encode_torch_fn(parts: tuple[str, ...], texts: dict[str, str]) -> None:
         texts["torch_fn"] = text
 
 
-def encode_custom(custom: Any) -> str:
-    """Encode `meta["custom"]` as JSON.
+def encode_custom(context: EncodeContext, custom: Any) -> str:
+    """Encode `meta["custom"]` as JSON, and note if it is read as something else, such as a list for a tuple.
 
     Raises:
         EncodeError: JSON cannot represent it.
     """
     check_expanded_size(custom, "meta['custom']")
     try:
-        return json.dumps(custom)
+        text = json.dumps(custom)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(
             f"meta['custom'] is not data that JSON can represent ({error})", remedy="Keep plain data there"
         ) from None
+    if repr(json.loads(text)) != repr(custom):
+        context.unsaved.setdefault(
+            "that values in meta['custom'] are tuples, or of others than JSON's types", ""
+        )
+    return text
 
 
 def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict[str, str]) -> None:
