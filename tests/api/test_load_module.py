@@ -245,6 +245,7 @@ def test_a_fresh_process_imports_neither_sympy_nor_the_compiler(data: bytes, tmp
         "decimal",
         "_decimal",
         "fractions",
+        "unicodedata",
     }
     others = [name for name in imported if name.split(".")[0] not in libraries]
     assert set(others) <= {"torch._functorch.config"}

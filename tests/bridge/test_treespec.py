@@ -520,3 +520,26 @@ def same(one: Any, other: Any) -> bool:
             for a, b in zip(torch_pytree.children_of(one), torch_pytree.children_of(other), strict=True)
         )
     )
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"a": 1, 2: [3]},
+        collections.OrderedDict({"a b": 1, "c": (2, 3)}),
+        collections.defaultdict(list, {"a": [1]}),
+        collections.deque([1, [2]]),
+        Place(1, 2),
+        torch.return_types.topk([1, 2]),
+        Box(1, 2),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_paths_of_inputs_are_those_that_torch_names(container: Any) -> None:
+    keyed, spec = pytree.tree_flatten_with_path(((container,), {}))
+    steps = [path[2:] for path, _ in keyed]
+    wanted = [
+        [getattr(step, "name", getattr(step, "key", getattr(step, "idx", None))) for step in path]
+        for path in steps
+    ]
+    assert [[key for _, key in path[1:]] for path in torch_pytree.input_paths(spec, ["x"])] == wanted

@@ -136,11 +136,17 @@ def _steps(spec: Any, count: int) -> Sequence[tuple[str, Any]]:
     try:  # what its registration says of an instance, whose elements are numbers
         registered = _pytree.SUPPORTED_NODES[spec.type]
         made = registered.unflatten_fn(range(count), context)
-        keys = [vars(key) for key, _ in registered.flatten_with_keys_fn(made)[0]]
-        steps = [("attribute" if "name" in key else "item", next(iter(key.values()))) for key in keys]
+        steps = [_step(key) for key, _ in registered.flatten_with_keys_fn(made)[0]]
     except Exception:  # noqa: BLE001 of a plugin or library
         steps = []
     return steps if len(steps) == count else [("item", index) for index in range(count)]
+
+
+def _step(key: Any) -> tuple[str, Any]:
+    """Return the step that a `GetAttrKey`, `MappingKey` or `SequenceKey` is. Some releases give them no `__dict__`."""
+    if hasattr(key, "name"):
+        return "attribute", key.name
+    return "item", key.key if hasattr(key, "key") else key.idx
 
 
 def is_same_structure(spec: Any, other: Any) -> bool:
