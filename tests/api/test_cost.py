@@ -98,6 +98,15 @@ def test_a_save_and_a_load_call_as_many_functions_as_recorded(name: str) -> None
         assert 0.95 * recorded[action] < count < 1.02 * recorded[action], (name, counted)
 
 
+def test_a_module_of_a_file_answers_for_a_quarter_of_the_calls_of_a_program_and_its_module() -> None:
+    program = decoder(2).program
+    data = graphwire.dumps(program)
+    args, kwargs = program.example_inputs
+    module = calls(lambda: graphwire.load_module(io.BytesIO(data))(*args, **kwargs))
+    through_program = calls(lambda: graphwire.loads(data).module()(*args, **kwargs))
+    assert module < 0.25 * through_program
+
+
 @pytest.mark.parametrize("format", ["json", "msgpack", "cbor"])
 def test_no_two_values_share_what_a_pass_could_change(format: str) -> None:
     loaded = graphwire.loads(graphwire.dumps(chain(20), format=format))
