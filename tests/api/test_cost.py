@@ -77,7 +77,7 @@ RECORDED: dict[str, dict[str, int]] = {
     "chain of 200": {"save": 15076, "load": 18061},
     "unbind of 200": {"save": 26958, "load": 19563},
 }
-"""The calls of a save and of a load. A hundred calls are 10 µs or so. They hardly differ between runs: by what this process loaded before."""
+"""The calls of a save and of a load. A hundred calls are 10 µs or so. Runs differ a little, by what a process loaded before."""
 MAKERS: dict[str, Callable[[], ExportedProgram]] = {
     "LeNet-5": PROGRAMS["lenet"],
     "decoder of 2 layers": lambda: decoder(2).program,
