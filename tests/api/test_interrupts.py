@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import count
@@ -291,3 +292,42 @@ def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
     assert_nothing_is_left(before)
+
+
+class TimeLimit(Exception):
+    """What a handler of the caller's raises."""
+
+
+def _time_is_up(_number: int, _frame: FrameType | None) -> None:
+    raise TimeLimit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["save", "load", "load_module"])
+def test_what_the_handler_of_a_signal_raises_reaches_the_caller(name: str) -> None:
+    """Also out of a wait for a thread that hashes, and where other code takes it for a failure of its own."""
+    with warnings.catch_warnings(action="ignore"):  # what a save leaves out when its code fails
+        data = graphwire.dumps(program := torch.export.export(Large(), (torch.ones(1, 600),)))
+        call = {
+            "save": lambda: graphwire.dumps(program),
+            "load": lambda: graphwire.loads(data),
+            "load_module": lambda: graphwire.load_module(data),
+        }[name]
+        call()
+        start = time.perf_counter()
+        call()
+        usual = time.perf_counter() - start
+        handler = signal.signal(signal.SIGALRM, _time_is_up)
+        raised = 0
+        try:
+            for moment in range(60):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, usual * (moment + 1) / 70)
+                    call()
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except TimeLimit:
+                    raised += 1
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, handler)
+        assert raised > 10

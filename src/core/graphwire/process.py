@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
+from queue import SimpleQueue
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import logging
@@ -94,6 +95,106 @@ def file_of(call: Callable[..., int], *arguments: Any) -> io.FileIO:
     except BaseException:  # an audit hook may refuse
         os.close(number)
         raise
+
+
+# ------------------------------------------------- threads whose caller may be interrupted, by Ctrl-C or a signal's handler
+# `concurrent.futures` locks in Python's code: an interrupt between the lock and the block behind it leaves the lock taken, and
+# the other thread waits for ever. A queue and a lock in C have no such place.
+
+
+class Step:
+    """A call that one of `Threads` runs, unless it is cancelled before."""
+
+    __slots__ = ("_call", "_claim", "_done")
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call: Callable[[], Any] | None = call
+        self._claim = threading.Lock()
+        """Acquired, and never released, by whoever runs or cancels the step."""
+        self._done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def run(self) -> None:
+        """Run the call, unless it is cancelled."""
+        if not self._claim.acquire(blocking=False):
+            return
+        call, self._call = self._call, None
+        assert call is not None
+        try:
+            self._done.put((call(), None))
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the result gets it
+            self._done.put((None, error))
+
+    def cancel(self) -> bool:
+        """Return whether no thread has begun the call. None will begin it then."""
+        return self._claim.acquire(blocking=False)
+
+    def wait(self) -> tuple[Any, BaseException | None]:
+        """Wait for the call, and return what it returns or raises."""
+        outcome = self._done.get()
+        self._done.put(outcome)
+        return outcome
+
+    def result(self) -> Any:
+        """Wait for the call, and return what it returns.
+
+        Raises:
+            BaseException: what the call raises.
+        """
+        made, error = self.wait()
+        try:
+            if error is not None:
+                raise error
+            return made
+        finally:
+            del error  # else it and this frame hold each other
+
+
+class Threads:
+    """Threads that run calls in the order in which they come. As a context manager they end with the block: calls that none has
+    begun are dropped, and the others waited for."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._threads: list[threading.Thread] = []
+        self._steps: list[Step] = []
+        self._queue: SimpleQueue[Step | None] = SimpleQueue()
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Step:
+        """Have a call run.
+
+        Raises:
+            RuntimeError: no thread can start, for example at interpreter shutdown.
+        """
+        if len(self._threads) < self._most:
+            name = f"{self._name}_{len(self._threads)}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        step = Step(partial(function, *arguments))
+        self._steps.append(step)
+        self._queue.put(step)
+        return step
+
+    def _run(self) -> None:
+        while (step := self._queue.get()) is not None:
+            step.run()
+
+    def close(self) -> None:
+        """End the threads. A second call does nothing."""
+        steps, self._steps, threads, self._threads = self._steps, [], self._threads, []
+        for step in steps:
+            step.cancel()
+        for _ in range(self._most):  # also for one whose start was interrupted
+            self._queue.put(None)
+        for thread in threads:
+            thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 # ---------------------------------------------------------------- a lock that lets one thread at a time build a program

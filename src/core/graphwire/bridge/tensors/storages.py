@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -13,7 +12,7 @@ import torch
 
 from graphwire.bridge.torch_compat.private import FakeTensor, is_transformed
 from graphwire.errors import DecodeError, MissingRecordError
-from graphwire.process import Resource
+from graphwire.process import Resource, Threads
 from graphwire.wire.archive.source import ALIGNMENT, memory_at
 from graphwire.wire.payloads import WEIGHTS, RangedRecord, Record, RecordCheck
 
@@ -131,7 +130,7 @@ class DeviceCopies(Resource):
         """Its name."""
         self._buffers: list[_Buffer] = []
         """At most two; the first is filled next."""
-        self._readers: ThreadPoolExecutor | None = None
+        self._readers: Threads | None = None
 
     def begin(self) -> None:
         """Do nothing: what a copy needs is acquired by the first one."""
@@ -176,7 +175,7 @@ class DeviceCopies(Resource):
         """
         readers = self._readers
         if readers is not None:
-            readers.shutdown(cancel_futures=True)
+            readers.close()
             self._readers = None
         try:
             self._settle()
@@ -232,7 +231,7 @@ class DeviceCopies(Resource):
             record.read_into(offset, memory)
             return
         if self._readers is None:
-            self._readers = ThreadPoolExecutor(_READERS, "graphwire-read")
+            self._readers = Threads(_READERS, "graphwire-read")
         step = -(-memory.nbytes // _READERS)
         step += -step % ALIGNMENT
         reads = [

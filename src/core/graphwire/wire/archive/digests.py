@@ -13,10 +13,10 @@ import io
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from graphwire.errors import ArchiveError
+from graphwire.process import Step, Threads
 from graphwire.wire.archive.manifest import DigestGroup, Manifest
 from graphwire.wire.archive.source import Closing
 from graphwire.wire.payloads import Record
@@ -32,7 +32,7 @@ _MIN_THREAD_BYTES = 1 << 18
 """In bytes. Hashing less than this takes less time than starting a thread."""
 
 
-class _Thread(ThreadPoolExecutor):
+class _Thread(Threads):
     """A thread that hashes records in the order in which it receives them."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _ThreadedDigest:
         self.digest = hashlib.sha256()
         self._thread = thread
         self._chunks: list[memoryview] = []
-        self._steps: list[Future[None]] = []
+        self._steps: list[Step] = []
         self._claim = threading.Lock()
         """Acquired, and never released, by whichever thread hashes the record."""
         self._by_thread = False
@@ -105,7 +105,7 @@ class _Group:
         self.sizes: dict[str, int] = {}
         self.digest = hashlib.sha256()
         self._views: Sequence[memoryview] = ()
-        self._step: Future[hashlib._Hash] | None = None
+        self._step: Step | None = None
 
     def begin(self, views: Sequence[memoryview], thread: _Thread) -> bool:
         """Submit the records to a thread. Return whether a thread could start."""
@@ -245,7 +245,7 @@ class Digests(Closing):
     def close(self) -> None:
         """End the threads without hashing what is left."""
         for thread in self._threads:
-            thread.shutdown(cancel_futures=True)
+            thread.close()
         self._threads, self._threaded, self._copies, self._groups, self._views = [], [], [], [], {}
 
     def _hash_in_thread(self, name: str) -> _ThreadedDigest:
@@ -336,13 +336,13 @@ def digests_of(views: Mapping[str, Callable[[], memoryview]]) -> dict[str, str]:
         views: for each name a function that returns the bytes. It is called once, and its result is dropped after use.
     """
     digests: dict[str, str] = {}
-    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), "graphwire-sha256") as threads:
+    with Threads(min(_MAX_THREADS, os.cpu_count() or 1), "graphwire-sha256") as threads:
         for name, view in views.items():
             digests[name] = _digest_by(threads, view())
     return digests
 
 
-def _digest_by(threads: ThreadPoolExecutor, view: memoryview) -> str:
+def _digest_by(threads: Threads, view: memoryview) -> str:
     if view.nbytes <= CHUNK_BYTES:
         return hashlib.sha256(view).hexdigest()
     whole = hashlib.sha256()
@@ -351,8 +351,9 @@ def _digest_by(threads: ThreadPoolExecutor, view: memoryview) -> str:
     return whole.hexdigest()
 
 
-def _in_order(threads: ThreadPoolExecutor, chunks: Iterable[memoryview]) -> Iterator[bytes]:
-    return threads.map(lambda chunk: hashlib.sha256(chunk).digest(), chunks)
+def _in_order(threads: Threads, chunks: Iterable[memoryview]) -> Iterator[bytes]:
+    steps = [threads.submit(lambda chunk: hashlib.sha256(chunk).digest(), chunk) for chunk in chunks]
+    return (step.result() for step in steps)
 
 
 def _chunks(view: memoryview) -> Iterator[memoryview]:

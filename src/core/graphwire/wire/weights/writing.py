@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from graphwire.errors import EncodeError
+from graphwire.process import Threads
 from graphwire.registry import NewTensor, WeightStore
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire.archive.digests import digests_of
@@ -52,7 +52,7 @@ def write_weights(
             tensors[given] = NewTensor(part.dtype, part.sizes, part.nbytes, _elements(views[name], part))
             parts[name].append((given, part))
     # The digests take as long as the disk, so both are done at once.
-    with ThreadPoolExecutor(1, "graphwire-digests") as thread:
+    with Threads(1, "graphwire-digests") as thread:
         hashed = thread.submit(digests_of, {name: views[name].view for name in parts})
         location, names = _write(store, place, tensors)
         digests = hashed.result()
