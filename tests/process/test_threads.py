@@ -1,20 +1,40 @@
-"""Any number of threads use the functions that need no torch, and get what one thread gets."""
+"""Threads of a save and a load: calls run in order, end with the block, and leave nothing that a later one meets."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+import threading
 
 import pytest
 
-GIVEN = Path(__file__).parents[2] / "conformance" / "given"
-SCRIPT = Path(__file__).with_name("at_once.py")
+from graphwire.process import Threads
 
 
-@pytest.mark.slow
-def test_eight_threads_of_a_fresh_process_find_what_one_finds() -> None:
-    files = [GIVEN / f"torch_{name}.pt2" for name in ("2_1_dataclass", "2_5_linear", "2_13_cond")]
-    done = subprocess.run([sys.executable, SCRIPT, *files], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("8 threads, 36 results each, 0 of them errors"), done.stdout
+def test_results_and_errors_of_calls_reach_whoever_waits() -> None:
+    with Threads(3, "graphwire-test") as threads:
+        steps = [threads.submit(divmod, 7, divisor) for divisor in (1, 2, 0)]
+        assert [step.result() for step in steps[:2]] == [(7, 0), (3, 1)]
+        with pytest.raises(ZeroDivisionError):
+            steps[2].result()
+
+
+def test_calls_that_none_has_begun_are_dropped_at_the_end_and_later_ones_run() -> None:
+    begun, go_on, ran = threading.Event(), threading.Event(), []
+
+    def first() -> None:
+        begun.set()
+        go_on.wait(10)
+        ran.append("first")
+
+    threads = Threads(1, "graphwire-test")
+    threads.submit(first)
+    threads.submit(ran.append, "second")
+    begun.wait(10)
+    threading.Timer(0.05, go_on.set).start()
+    threads.close()
+    assert ran == ["first"]
+    threads = Threads(4, "graphwire-test")  # of which one is started
+    assert threads.submit(len, "abc").result() == 3
+    threads.close()
+    assert threads.submit(len, "ab").result() == 2, "threads of before leave no sign to end behind"
+    threads.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-test")]

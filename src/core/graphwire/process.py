@@ -9,10 +9,10 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -157,7 +157,6 @@ class Threads:
         self._most = most
         self._name = name
         self._threads: list[threading.Thread] = []
-        self._steps: list[Step] = []
         self._queue: SimpleQueue[Step | None] = SimpleQueue()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Step:
@@ -168,25 +167,22 @@ class Threads:
         """
         if len(self._threads) < self._most:
             name = f"{self._name}_{len(self._threads)}"
-            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            thread = threading.Thread(target=_run_steps, args=(self._queue,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
         step = Step(partial(function, *arguments))
-        self._steps.append(step)
         self._queue.put(step)
         return step
 
-    def _run(self) -> None:
-        while (step := self._queue.get()) is not None:
-            step.run()
-
     def close(self) -> None:
         """End the threads. A second call does nothing."""
-        steps, self._steps, threads, self._threads = self._steps, [], self._threads, []
-        for step in steps:
-            step.cancel()
+        threads, self._threads = self._threads, []
+        queue, self._queue = self._queue, SimpleQueue()
+        with suppress(Empty):
+            while True:
+                queue.get_nowait()
         for _ in range(self._most):  # also for one whose start was interrupted
-            self._queue.put(None)
+            queue.put(None)
         for thread in threads:
             thread.join()
 
@@ -195,6 +191,11 @@ class Threads:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _run_steps(queue: SimpleQueue[Step | None]) -> None:
+    while (step := queue.get()) is not None:
+        step.run()
 
 
 # ---------------------------------------------------------------- a lock that lets one thread at a time build a program
