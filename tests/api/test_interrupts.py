@@ -25,7 +25,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nightly import by_day
+from nightly import IS_NIGHTLY, by_day
 from small_programs import SMALL_PROGRAMS
 
 import graphwire
@@ -302,7 +302,10 @@ def _time_is_up(_number: int, _frame: FrameType | None) -> None:
     raise TimeLimit
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    not IS_NIGHTLY, reason="a timer meets a call only where the machine is quiet: `make test-nightly`"
+)
 @pytest.mark.parametrize("name", ["save", "load", "load_module"])
 def test_what_the_handler_of_a_signal_raises_reaches_the_caller(name: str) -> None:
     """Also out of a wait for a thread that hashes, and where other code takes it for a failure of its own."""

@@ -8,7 +8,8 @@ Exceptions that pass unchanged:
 - a `GraphwireError`, which only gets the file, record and format;
 - an `OSError` about the caller's own files, and what the caller's own file object raises;
 - `MemoryError`, and warnings that the caller turned into errors;
-- `KeyboardInterrupt` and `SystemExit`, and what the handler of a signal raises, such as a time limit of the caller.
+- `KeyboardInterrupt` and `SystemExit`, and what the handler of a signal raises, such as a time limit of the caller. Where torch
+  computes with symbolic sizes, it may put a TypeError in its place.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Boundary:
         error: the class that foreign exceptions become.
     """
 
-    __slots__ = ("_error", "_file", "_outer", "_record", "_registry")
+    __slots__ = ("_error", "_file", "_record", "_registry")
 
     def __init__(
         self,
