@@ -126,86 +126,30 @@ __all__ = [
 ]
 
 _NAMES = {
-    "graphwire.analysis.diff.program_diff": ("Diff",),
-    "graphwire.analysis.load_report": (
-        "LoadReport",
-        "WriteReport",
-    ),
-    "graphwire.analysis.summary": ("Inspection",),
-    "graphwire.api.archive": (
-        "Archive",
-        "open",
-    ),
-    "graphwire.api.compare": (
-        "canonicalize",
-        "content_hash",
-        "diff",
-        "supports",
-        "targets",
-    ),
-    "graphwire.api.documents": (
-        "decode",
-        "encode",
-        "treespec_dumps",
-        "treespec_loads",
-    ),
-    "graphwire.api.files": (
-        "convert",
-        "inspect",
-        "plan_upgrade",
-        "plugins",
-        "upgrade",
-        "verify",
-        "weights",
-    ),
-    "graphwire.api.loading": (
-        "bind",
-        "full_tensors",
-        "load",
-        "load_module",
-        "loads",
-    ),
-    "graphwire.api.options": (
-        "LoadOptions",
-        "OpenOptions",
-        "SaveOptions",
-    ),
-    "graphwire.api.programs": (
-        "dumps",
-        "from_schema",
-        "save",
-        "to_schema",
-    ),
-    "graphwire.api.saved_weights": ("WeightInfo",),
-    "graphwire.api.viewing": (
-        "View",
-        "view",
-    ),
-    "graphwire.api.weights": (
-        "AS_SAVED",
-        "Blobs",
-        "Checkpoint",
-        "IN_FILE",
-    ),
-    "graphwire.errors": ("Problem",),
-    "graphwire.evolve.planner": ("Plan",),
-    "graphwire.registry": (
-        "PluginInfo",
-        "Registry",
-        "hookimpl",
-    ),
-    "graphwire.version": ("__version__",),
-    "graphwire.wire.limits": (
-        "Attempts",
-        "Limits",
-        "PickleLimits",
-    ),
-    "graphwire.wire.payloads": ("Payloads",),
-    "graphwire.wire.weights.matching": ("Piece",),
+    "graphwire.analysis.diff.program_diff": "Diff",
+    "graphwire.analysis.load_report": "LoadReport WriteReport",
+    "graphwire.analysis.summary": "Inspection",
+    "graphwire.api.archive": "Archive open",
+    "graphwire.api.compare": "canonicalize content_hash diff supports targets",
+    "graphwire.api.documents": "decode encode treespec_dumps treespec_loads",
+    "graphwire.api.files": "convert inspect plan_upgrade plugins upgrade verify weights",
+    "graphwire.api.loading": "bind full_tensors load load_module loads",
+    "graphwire.api.options": "LoadOptions OpenOptions SaveOptions",
+    "graphwire.api.programs": "dumps from_schema save to_schema",
+    "graphwire.api.saved_weights": "WeightInfo",
+    "graphwire.api.viewing": "View view",
+    "graphwire.api.weights": "AS_SAVED Blobs Checkpoint IN_FILE",
+    "graphwire.errors": "Problem",
+    "graphwire.evolve.planner": "Plan",
+    "graphwire.registry": "PluginInfo Registry hookimpl",
+    "graphwire.version": "__version__",
+    "graphwire.wire.limits": "Attempts Limits PickleLimits",
+    "graphwire.wire.payloads": "Payloads",
+    "graphwire.wire.weights.matching": "Piece",
 }
-"""The module of each public name. It is imported on first access, so that a command imports only what it uses."""
+"""The public names of each module. A module is imported when one is used, so that a command imports only what it needs."""
 
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
