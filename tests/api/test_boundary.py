@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import io
+import signal
 import struct
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from graphwire.errors import (
 )
 from graphwire.hooks import Registry
 from graphwire.schema import Argument, ExampleInputs, Program
+from graphwire_plugins.constants import SparseTensors
 from graphwire_plugins.json_format import JsonFormat
 
 
@@ -220,6 +222,66 @@ def test_an_error_of_ours_that_a_plugin_causes_names_it_too(program: ExportedPro
         graphwire.loads(data, registry=REGISTRY)
     with pytest.raises(FormatError, match="plugin `FormatPlugin`"):
         graphwire.dumps(program, format="switched", registry=REGISTRY)
+
+
+class TimeLimit(Exception):
+    """What the handler of a signal raises."""
+
+
+class AskedPlugin:
+    """A plugin with each part that other code may do without: whoever asks it meets the time limit."""
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+
+    def _asked(self, step: str) -> None:
+        if step == self.step:
+            signal.raise_signal(signal.SIGUSR1)
+
+    @graphwire.hookimpl
+    def graphwire_op_handlers(self) -> list[Any]:
+        handler = Handler()
+        handler.name_of = lambda target: self._asked("name_of")  # type: ignore[assignment]
+        return [handler]
+
+    @graphwire.hookimpl
+    def graphwire_wire_formats(self) -> list[Any]:
+        made = Format()
+        made.matches = lambda head: bool(self._asked("matches"))  # type: ignore[method-assign]
+        return [made]
+
+    @graphwire.hookimpl
+    def graphwire_constant_codecs(self) -> list[Any]:
+        codec: Any = SparseTensors()
+        codec.name, codec.owns = "asked", lambda value: bool(self._asked("owns"))
+        return [codec]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("step", ["name_of", "matches", "owns", "unflatten"])
+def test_a_time_limit_in_a_part_that_others_can_do_without_reaches_the_caller(step: str) -> None:
+    registry = Registry.discover().extended(AskedPlugin(step))
+    program = export(module_of(lambda box: box.item + 1), (Box(torch.ones(2)),))
+    data = graphwire.dumps(program)
+    program.constants["sparse"] = torch.eye(2).to_sparse()
+    next(iter(program.graph.nodes)).meta["source_fn_stack"] = [("of no handler", len)]
+    calls: dict[str, Callable[[], object]] = {
+        "name_of": lambda: graphwire.dumps(program, registry=registry),
+        "owns": lambda: graphwire.dumps(program, registry=registry),
+        "matches": lambda: graphwire.decode(b"no document", registry=registry),
+        "unflatten": lambda: graphwire.loads(data),
+    }
+    SWITCH.raises = (lambda _: signal.raise_signal(signal.SIGUSR1)) if step == "unflatten" else None  # type: ignore[assignment]
+
+    def limit(*_: object) -> None:
+        raise TimeLimit
+
+    handler = signal.signal(signal.SIGUSR1, limit)
+    try:
+        with pytest.raises(TimeLimit):
+            calls[step]()
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
 
 
 # ---------------------------------------------------------------------------------------------- what our own raises

@@ -41,8 +41,9 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import BuiltinFunctionType, FunctionType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 __all__ = [
     "ArchiveError",
@@ -236,10 +237,48 @@ def note_caller(error: BaseException) -> None:
     BaseException.add_note(error, _OfCaller("raised by an object passed to graphwire"))
 
 
+def raised_by_signal(error: BaseException) -> BaseException | None:
+    """Return what the handler of a signal raised, the error or one of its causes: it runs between any two steps of other code,
+    which may take it for a failure of its own."""
+    import signal
+
+    handlers = filter(callable, map(signal.getsignal, signal.valid_signals()))
+    codes = {_code_of(each) for each in handlers}
+    for each in causes_of(error):
+        trace = each.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code in codes:
+                return each
+            trace = trace.tb_next
+    return None
+
+
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and its causes. fsspec keeps an error and raises it again, so causes may go round."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__
+
+
+def _code_of(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+
+
+def pass_on_signal(error: BaseException) -> None:
+    """Raise what the handler of a signal raised, as every `except` that goes on without the code that failed does first."""
+    if (raised := raised_by_signal(error)) is not None:
+        raise raised
+
+
 def is_of_caller(error: BaseException) -> bool:
     """Whether an exception has nothing to do with the document.
 
-    True if the caller's code raised it, if memory ran out, or if the caller turned a warning into an error.
+    True if the caller's code raised it, the handler of a signal included, if memory ran out, or if the caller turned a warning
+    into an error.
     """
     if isinstance(error, Warning):
         text = exception_text(error).partition(": ")[2]
@@ -249,8 +288,10 @@ def is_of_caller(error: BaseException) -> bool:
             if isinstance(error, category) and (message is None or re.match(message, text))
         )
         return next(matching, "") == "error"
-    return isinstance(error, MemoryError) or any(
-        isinstance(note, _OfCaller) for note in getattr(error, "__notes__", ())
+    return (
+        isinstance(error, MemoryError)
+        or any(isinstance(note, _OfCaller) for note in getattr(error, "__notes__", ()))
+        or raised_by_signal(error) is not None
     )
 
 

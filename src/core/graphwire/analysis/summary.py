@@ -12,7 +12,7 @@ from graphwire.analysis.diff.facts import UNKNOWN, literal_text
 from graphwire.analysis.interface import Interface
 from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
 from graphwire.analysis.validation.value_rules import number_text
-from graphwire.errors import GraphwireError, exception_text
+from graphwire.errors import GraphwireError, exception_text, pass_on_signal
 from graphwire.schema import (
     ITEM_SIZES,
     VALUE_TABLES,
@@ -341,6 +341,7 @@ def _told(key: str, texts: Mapping[str, str], registry: Registry | None) -> list
         values = {name: decode_value(parse_json(text)) for name, text in texts.items()}
         return [(f"{name}", f"{value}") for name, value in declared.section(values)]
     except Exception as error:  # noqa: BLE001 # a plugin's code: the rest of the summary does not depend on it
+        pass_on_signal(error)
         return [("", str(error) if isinstance(error, GraphwireError) else exception_text(error))]
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -28,9 +27,11 @@ from graphwire.errors import (
     GraphwireError,
     Place,
     RemoteError,
+    causes_of,
     exception_text,
     is_of_caller,
     locate,
+    raised_by_signal,
 )
 from graphwire.registry import Registry
 from graphwire.schema import Program
@@ -73,7 +74,7 @@ class Boundary:
     ) -> None:
         if not isinstance(error, Exception):
             return
-        if (raised := _raised_by_signal(error)) is not None:
+        if (raised := raised_by_signal(error)) is not None:
             if raised is error:
                 return
             raise raised
@@ -134,40 +135,9 @@ def _as_graphwire_error(
     return converted
 
 
-def _raised_by_signal(error: BaseException) -> BaseException | None:
-    """Return what the handler of a signal raised, the error or one of its causes: it runs between any two steps of other code,
-    which may take it for a failure of its own."""
-    import signal
-
-    handlers = filter(callable, map(signal.getsignal, signal.valid_signals()))
-    codes = {_code_of(each) for each in handlers}
-    for each in _causes(error):
-        trace = each.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code in codes:
-                return each
-            trace = trace.tb_next
-    return None
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and its causes. fsspec keeps an error and raises it again, so causes may go round."""
-    seen = set[int]()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__
-
-
-def _code_of(function: Any) -> Any:
-    while isinstance(function, partial):
-        function = function.func
-    return getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-
-
 def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
     """Add a remedy that names the plugin to a `GraphwireError` that wraps an exception of a plugin."""
-    cause = next((each for each in _causes(error) if not isinstance(each, GraphwireError)), None)
+    cause = next((each for each in causes_of(error) if not isinstance(each, GraphwireError)), None)
     if cause is None or error.file:
         return
     plugin = _plugin_in(list(_frames(cause.__traceback__)), registry)

@@ -401,7 +401,7 @@ def _why_not(obstacles: list[Obstacle]) -> str:
 
 
 def _schemas(program: Program, registry: Registry) -> dict[str, str]:
-    from graphwire.bridge.torch_operators import operator_schemas
+    from graphwire.bridge.graph.operators import operator_schemas
 
     return operator_schemas({node.target for _, node, _ in named_nodes(program)}, registry)
 

@@ -21,7 +21,7 @@ from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from graphwire.analysis.validation.program_rules import UNREADABLE
 from graphwire.bridge.torch_compat.private import TreeSpec
-from graphwire.errors import EncodeError, GraphwireError, Problem, is_of_caller, shown
+from graphwire.errors import EncodeError, GraphwireError, Problem, is_of_caller, pass_on_signal, shown
 from graphwire.evolve.plain_values import walk_nodes
 from graphwire.registry import Registry
 from graphwire.schema import Program
@@ -219,7 +219,8 @@ def signature_mismatches(before: Program, after: Program, registry: Registry) ->
             continue
         try:
             schema = getattr(handler.resolve(node.target), "_schema", None)
-        except Exception:  # noqa: BLE001 a plugin's code; an error is raised when something needs the operator
+        except Exception as error:  # noqa: BLE001 a plugin's code; an error is raised when something needs the operator
+            pass_on_signal(error)
             continue
         if schema is None:
             continue

@@ -22,6 +22,7 @@ from graphwire.errors import (
     LimitError,
     SchemaError,
     UnknownFormatError,
+    pass_on_signal,
 )
 from graphwire.registry import (
     BoundedFormat,
@@ -509,7 +510,8 @@ def _lacks_library(wire_format: WireFormat, error: ImportError) -> FormatError:
 def _claims(wire_format: WireFormat, head: bytes) -> bool:
     try:
         return wire_format.matches(head)
-    except Exception:  # noqa: BLE001 - plugin code: a format that fails does not recognize the document
+    except Exception as error:  # noqa: BLE001 - plugin code: a format that fails does not recognize the document
+        pass_on_signal(error)
         return False
 
 

@@ -8,7 +8,7 @@ import inspect
 import itertools
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ from graphwire.errors import (
     Problem,
     UnknownOperatorError,
     exception_text,
+    pass_on_signal,
     shown,
 )
 from graphwire.evolve.plain_values import graphs_in, walk_nodes
@@ -177,6 +178,7 @@ def _named(context: EncodeContext, target: Any) -> Operator:
             if name is None or not _is_own(registry, handler, name, target):
                 continue
         except GraphwireError as error:
+            pass_on_signal(error)
             failures.append(error)  # another handler may own the target
             continue
         if (owner := registry.op_handler(name)) is not None:
@@ -211,9 +213,25 @@ def name_of_operator(registry: Registry, function: Any) -> str | None:
             name = handler.name_of(function)
             if name is not None and _is_own(registry, handler, name, function):
                 return name
-        except Exception:  # noqa: BLE001 a plugin's code, needed for metadata only
-            continue
+        except Exception as error:  # noqa: BLE001 a plugin's code, needed for metadata only
+            pass_on_signal(error)
     return None
+
+
+def operator_schemas(names: Iterable[str], registry: Registry) -> dict[str, str]:
+    """Return the schema of each operator that has one, by its serialized name."""
+    found = {}
+    for name in names:
+        handler = registry.op_handler(name)
+        try:
+            target = None if handler is None else handler.resolve(name)
+        except Exception as error:  # noqa: BLE001 a plugin's code; the page then lacks the schema
+            pass_on_signal(error)
+            continue
+        schema = getattr(target, "_schema", None)
+        if schema is not None:
+            found[name] = str(schema)
+    return found
 
 
 def decode_operator(context: DecodeContext, name: str, record: Node | None = None) -> Operator:

@@ -31,7 +31,7 @@ from graphwire.bridge.torch_compat.private import (
     mark_buffer,
     mesh_of,
 )
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, pass_on_signal, shown
 from graphwire.registry import ConstantCodec, Registry, Tree, blamed, remedy_for_name, unavailable_error
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
 from graphwire.wire.document import check_plugin_tree
@@ -48,6 +48,7 @@ def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, lis
             if codec.owns(value):
                 return codec, failures
         except Exception as error:  # noqa: BLE001 a plugin's code
+            pass_on_signal(error)
             failures.append((codec.name, exception_text(error)))
     return None, failures
 
@@ -336,7 +337,8 @@ def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composit
     try:
         tree, tensors = codec.encode(tensor)
         parts = list(tensors)
-    except Exception:  # noqa: BLE001 codecs may not support values without elements, and these only inform
+    except Exception as error:  # noqa: BLE001 codecs may not support values without elements, and these only inform
+        pass_on_signal(error)
         return None
     if not all(isinstance(part, torch.Tensor) for part in parts):
         return None
@@ -378,7 +380,8 @@ def decode_composition(context: DecodeContext, record: Composition, *, input_val
         return None
     try:
         made = codec.decode(tree, parts)
-    except Exception:  # noqa: BLE001 as above
+    except Exception as error:  # noqa: BLE001 as above
+        pass_on_signal(error)
         return None
     return made if isinstance(made, torch.Tensor) else None
 

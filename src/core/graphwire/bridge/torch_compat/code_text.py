@@ -31,6 +31,8 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.fx.node import Node, _get_qualified_name
 from torch.utils import _pytree
 
+from graphwire.errors import pass_on_signal
+
 Names = dict[Node, str]
 """The name of each node in the code."""
 
@@ -80,7 +82,8 @@ def _is_torchs_text() -> bool:
             return False
         graph._codegen = _PyTreeCodeGen(_PyTreeInfo(["input", "unused"], spec, spec))
         return bool(_written(graph) == graph.python_code("self"))
-    except Exception:  # noqa: BLE001 # a release whose generator has other parts
+    except Exception as error:  # noqa: BLE001 # a release whose generator has other parts
+        pass_on_signal(error)
         return False
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.fx import _pytree as fx_pytree
 from torch.utils import _pytree
 
-from graphwire.errors import DecodeError, exception_text
+from graphwire.errors import DecodeError, exception_text, pass_on_signal
 
 
 class Registration(NamedTuple):
@@ -137,7 +137,8 @@ def _steps(spec: Any, count: int) -> Sequence[tuple[str, Any]]:
         registered = _pytree.SUPPORTED_NODES[spec.type]
         made = registered.unflatten_fn(range(count), context)
         steps = [_step(key) for key, _ in registered.flatten_with_keys_fn(made)[0]]
-    except Exception:  # noqa: BLE001 of a plugin or library
+    except Exception as error:  # noqa: BLE001 of a plugin or library
+        pass_on_signal(error)
         steps = []
     return steps if len(steps) == count else [("item", index) for index in range(count)]
 
