@@ -38,3 +38,20 @@ def test_calls_that_none_has_begun_are_dropped_at_the_end_and_later_ones_run() -
     assert threads.submit(len, "ab").result() == 2, "threads of before leave no sign to end behind"
     threads.close()
     assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-test")]
+
+
+def test_whoever_waits_for_a_call_that_is_cancelled_gets_an_error() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def first() -> None:
+        begun.set()
+        go_on.wait(10)
+
+    threads = Threads(1, "graphwire-test")
+    threads.submit(first)
+    waiting = threads.submit(len, "abc")
+    begun.wait(10)
+    threads.close(wait=False)
+    with pytest.raises(RuntimeError, match="cancelled"):
+        waiting.result()
+    go_on.set()

@@ -125,8 +125,11 @@ class Step:
             self._done.put((None, error))
 
     def cancel(self) -> bool:
-        """Return whether no thread has begun the call. None will begin it then."""
-        return self._claim.acquire(blocking=False)
+        """Return whether no thread has begun the call. None will begin it then, and whoever waits for it gets an error."""
+        is_first = self._claim.acquire(blocking=False)
+        if is_first:
+            self._done.put((None, RuntimeError("the call was cancelled")))
+        return is_first
 
     def wait(self) -> tuple[Any, BaseException | None]:
         """Wait for the call, and return what it returns or raises."""
@@ -151,7 +154,7 @@ class Step:
 
 class Threads:
     """Threads that run calls in the order in which they come. As a context manager they end with the block: calls that none has
-    begun are dropped, and the others waited for."""
+    begun are cancelled, and the others waited for."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
@@ -174,16 +177,20 @@ class Threads:
         self._queue.put(step)
         return step
 
-    def close(self) -> None:
-        """End the threads. A second call does nothing."""
+    def close(self, *, wait: bool = True) -> None:
+        """End the threads. A second call does nothing.
+
+        Args:
+            wait: whether to wait for the calls that have begun.
+        """
         threads, self._threads = self._threads, []
         queue, self._queue = self._queue, SimpleQueue()
         with suppress(Empty):
-            while True:
-                queue.get_nowait()
+            while (step := queue.get_nowait()) is not None:
+                step.cancel()
         for _ in range(self._most):  # also for one whose start was interrupted
             queue.put(None)
-        for thread in threads:
+        for thread in threads if wait else ():
             thread.join()
 
     def __enter__(self) -> Self:
@@ -191,6 +198,10 @@ class Threads:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        if self._threads:  # of an archive that nobody closed
+            self.close(wait=False)
 
 
 def _run_steps(queue: SimpleQueue[Step | None]) -> None:

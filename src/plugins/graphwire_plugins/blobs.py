@@ -17,9 +17,10 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
+from graphwire.process import Step, Threads
 from graphwire.registry import (
     NewTensor,
     PrunableFolder,
@@ -30,9 +31,6 @@ from graphwire.registry import (
     UnusedFile,
 )
 from graphwire.schema import FileFacts
-
-if TYPE_CHECKING:
-    from concurrent import futures
 
 # ----------------------- write, compare and hash the bytes of tensors in pieces, so that memory does not grow with them
 
@@ -64,10 +62,8 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
 
     # The same rooms for all pieces: new memory has to be mapped page by page.
     rooms = [memoryview(bytearray(min(content.nbytes, CHUNK_BYTES))) for _ in range(_THREADS)]
-    hashed: list[futures.Future[bytes]] = []
-    from concurrent import futures
-
-    with futures.ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
+    hashed: list[Step] = []
+    with Threads(_THREADS, "graphwire-blobs") as threads:
         for at in range(0, content.nbytes, CHUNK_BYTES):
             if len(hashed) >= _THREADS:
                 hashed[-_THREADS].result()  # its room is free again
@@ -91,7 +87,6 @@ def has_content(file: StoreFile, offset: int, content: memoryview) -> bool:
 
 def digest_of_file(file: StoreFile) -> str:
     """Return the digest of a file's content (see `digest_of_pieces`), computed in two threads."""
-
     from graphwire.wire.archive.digests import CHUNK_BYTES
 
     def of_piece(start: int) -> bytes:
@@ -103,10 +98,9 @@ def digest_of_file(file: StoreFile) -> str:
             digest.update(file.read_at(at, min(_READ_BYTES, end - at)))
         return digest.digest()
 
-    from concurrent import futures
-
-    with futures.ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
-        return digest_of_pieces(threads.map(of_piece, range(0, max(file.size, 1), CHUNK_BYTES)))
+    with Threads(_THREADS, "graphwire-blobs") as threads:
+        pieces = [threads.submit(of_piece, start) for start in range(0, max(file.size, 1), CHUNK_BYTES)]
+        return digest_of_pieces(each.result() for each in pieces)
 
 
 def digest_of_pieces(pieces: Iterable[bytes]) -> str:

@@ -6,13 +6,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from graphwire.errors import GraphwireError
+from graphwire.process import Threads
 from graphwire.wire.remote import RemoteFile, protocols_of, shown_url
 from graphwire_fleet.work import File
 
@@ -180,8 +180,9 @@ class RemoteTree:
         if not self._asks or all(_is_known(entry.facts) for _, entry in found):
             yield from (self._file(below, entry.facts) for below, entry in found)
             return
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            yield from threads.map(lambda each: self._asked(*each), found)
+        with Threads(_AT_ONCE, "graphwire-fleet") as threads:
+            for answer in [threads.submit(self._asked, *each) for each in found]:
+                yield answer.result()
 
     def below(self, file: File) -> str | None:
         prefix = f"{self._url}/"

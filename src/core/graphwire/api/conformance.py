@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +30,7 @@ from graphwire.errors import (
     ValidationError,
     WeightsError,
 )
-from graphwire.process import TYPE_ANALYSIS
+from graphwire.process import TYPE_ANALYSIS, Threads
 from graphwire.registry import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
 from graphwire.wire.archive.manifest import MANIFEST
@@ -390,16 +389,15 @@ def run_suite(
         ArchiveError: the folder is not a suite.
     """
     chosen = [case for case in suite_cases(folder) if only in case.file and set(case.needs) <= set(parts)]
-    results = []
-    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(jobs) as pool:
-
-        def run(numbered: tuple[int, SuiteCase]) -> CaseResult:
-            number, case = numbered
-            return _run(folder, Path(scratch, str(number)), case, command, parts, timeout)
-
-        for result in pool.map(run, enumerate(chosen)):
-            done(result)
-            results.append(result)
+    results: list[CaseResult] = []
+    with tempfile.TemporaryDirectory() as scratch, Threads(jobs, "graphwire-readers") as threads:
+        runs = [
+            threads.submit(_run, folder, Path(scratch, str(number)), case, command, parts, timeout)
+            for number, case in enumerate(chosen)
+        ]
+        for run in runs:
+            results.append(run.result())
+            done(results[-1])
     return results
 
 

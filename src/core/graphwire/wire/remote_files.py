@@ -9,7 +9,6 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, RemoteError
-from graphwire.process import Resource
+from graphwire.process import Resource, Step, Threads
 from graphwire.wire.archive.source import allocate
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts, ShortAnswerError
 from graphwire.wire.remote import RemoteFile, is_http, protocols_of
@@ -224,12 +223,12 @@ they receive."""
 class _Piece:
     """A range of the file, which is fetched as a whole."""
 
-    __slots__ = ("end", "future", "start")
+    __slots__ = ("end", "fetch", "start")
 
     def __init__(self, start: int, end: int) -> None:
         self.start = start
         self.end = end
-        self.future: Future[bytes] | None = None
+        self.fetch: Step | None = None
 
 
 _START = attrgetter("start")
@@ -252,7 +251,7 @@ class RemoteSource:
         self._ranges = ranges
         self.closed = False
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(THREADS, "graphwire-remote")
+        self._threads = Threads(THREADS, "graphwire-remote")
         self._pieces: list[_Piece] = []
         """Without overlaps, in the order of the file."""
         self._fetched: deque[_Piece] = deque()
@@ -262,8 +261,8 @@ class RemoteSource:
         self.size, tail = ranges.tail(TAIL_BYTES)
         if tail:
             piece = _Piece(self.size - len(tail), self.size)
-            piece.future = Future()
-            piece.future.set_result(tail)
+            piece.fetch = Step(lambda: tail)
+            piece.fetch.run()
             self._pieces.append(piece)
 
     def read_at(self, offset: int, size: int) -> bytes:
@@ -306,8 +305,8 @@ class RemoteSource:
 
     def close(self) -> None:
         self.closed = True
-        self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
+            self._threads.close(wait=False)
             self._pieces.clear()
             self._fetched.clear()
 
@@ -337,8 +336,8 @@ class RemoteSource:
                 self._pieces.insert(index, _Piece(offset, end))
             found = self._pieces[index]
             for piece in islice(self._pieces, index, index + AHEAD):
-                if piece.future is None:
-                    piece.future = self._pool.submit(self._ranges.read, piece.start, piece.end)
+                if piece.fetch is None:
+                    piece.fetch = self._threads.submit(self._ranges.read, piece.start, piece.end)
                     self._fetched.append(piece)
                     self._held += piece.end - piece.start
             self._forget(found)
@@ -354,16 +353,17 @@ class RemoteSource:
                 del self._pieces[index]
 
     def _data_of(self, piece: _Piece) -> bytes:
-        future = piece.future
-        assert future is not None  # `_piece_with` began to fetch it
+        fetch = piece.fetch
+        assert fetch is not None  # `_piece_with` began it
         try:
-            return future.result()
-        except CancelledError:
-            raise ArchiveError(_CLOSED) from None
+            data: bytes = fetch.result()
+            return data
         except Exception:
+            if self.closed:
+                raise ArchiveError(_CLOSED) from None
             with self._lock:
-                if piece.future is future:
-                    piece.future = None  # whoever reads it again tries again
+                if piece.fetch is fetch:
+                    piece.fetch = None  # whoever reads it again tries again
                     if piece in self._fetched:
                         self._fetched.remove(piece)
                         self._held -= piece.end - piece.start
