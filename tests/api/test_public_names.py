@@ -58,7 +58,7 @@ def test_type_checkers_see_the_names_that_are_imported_on_first_access() -> None
         if isinstance(each, ast.ImportFrom)
         for alias in each.names
     }
-    listed = {(module, name) for module, names in graphwire._NAMES.items() for name in names}
+    listed = {(module, name) for module, names in graphwire._NAMES.items() for name in names.split()}
     assert imported == listed | {("graphwire", "errors")}
     assert sorted(name for _, name in imported) == sorted(graphwire.__all__)
     assert all(hasattr(graphwire, name) for name in graphwire.__all__)

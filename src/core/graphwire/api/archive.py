@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Callable
-from functools import cached_property
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -411,7 +411,7 @@ class Archive(Closing):
 
         check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
         loaded = decode_from(
-            functools.partial(decode_module, check_guards=check_guards),
+            partial(decode_module, check_guards=check_guards),
             self,
             self.method(method),
             device=device,
@@ -507,9 +507,9 @@ class Archive(Closing):
         """Return the problems of one program; a problem of one part does not hide those of the others."""
         place = self._package.member_of(method)
         problems: list[Problem] = []
-        collected = _ProblemCollector(problems, place, self.boundary(method))
+        collected = partial(_collected, problems, place, self.boundary(method))
         program = payloads = None
-        with collected:
+        with collected():
             program = None if elements else self._programs.get(method)  # which was validated when it was read
             if program is None:
                 program, _, _ = program_at_current_schema(self._package.program_or_tree_of(method))
@@ -518,17 +518,17 @@ class Archive(Closing):
                 problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
             if program.producer is not None and self._bare is None and not self._package.has_manifest:
                 problems.append(NO_MANIFEST)
-        with collected:
+        with collected():
             payloads = self.payloads_of(method)
-        if program is not None and payloads is not None:
-            with collected:
+        if program is not None and payloads is not None:  # type: ignore[redundant-expr] # errors are collected
+            with collected():
                 check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
-            with collected:
+            with collected():
                 payloads.complete(program)
                 held = weight_problems(program, payloads.weights, payloads.constants, payloads.unread)
                 problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
         if payloads is not None:
-            with collected:
+            with collected():
                 if not elements:
                     self.weights.check(payloads)
                 outside = self.weights.problems_of_all(payloads) if elements else []
@@ -600,35 +600,21 @@ class Archive(Closing):
         self.weights.close()
 
 
-class _ProblemCollector:
-    """A context manager that appends an error of its block to a list of problems.
+@contextmanager
+def _collected(problems: list[Problem], place: str, boundary: Boundary) -> Iterator[None]:
+    """A context that appends an error of its block to a list of problems.
 
     Args:
-        problems: the list.
         place: the start of the problem's place.
         boundary: converts every error to a `GraphwireError`.
     """
-
-    def __init__(self, problems: list[Problem], place: str, boundary: Boundary) -> None:
-        self._problems = problems
-        self._place = place
-        self._boundary = boundary
-
-    def __enter__(self) -> None:
-        self._boundary.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        try:
-            self._boundary.__exit__(kind, error, trace)
-        except GraphwireError as converted:
-            error = converted
-        if isinstance(error, MissingPluginError):
-            self._problems += error.problems
-        elif isinstance(error, GraphwireError):
-            self._problems.append(Problem(f"{self._place} {error.place}".rstrip(), "document", error.problem))
-        return isinstance(error, GraphwireError)
+    try:
+        with boundary:
+            yield
+    except MissingPluginError as error:
+        problems += error.problems
+    except GraphwireError as error:
+        problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))
 
 
 @public_function("file")

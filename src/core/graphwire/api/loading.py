@@ -7,12 +7,13 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack
 
 from graphwire.analysis.load_report import LoadReport, Omission, StepReport, with_group_names
 from graphwire.api.archive import Archive, open
 from graphwire.api.documents import at_installed_opsets
 from graphwire.api.options import (
+    FileOptions,
     Groups,
     LoadOptions,
     StorageOptions,
@@ -38,59 +39,36 @@ from graphwire.errors import ArchiveError, DecodeError, GraphwireWarning, messag
 from graphwire.evolve.planner import UnknownOps
 from graphwire.process import one_build_at_a_time, paused_gc
 from graphwire.registry import Registry, registry_or_installed
-from graphwire.schema import Program
 from graphwire.wire.archive.source import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
+    from graphwire.bridge.context import DecodeRequest
     from graphwire.wire.weights.external_record import ExternalRecord
     from graphwire.wire.weights.matching import WeightRecord
     from graphwire.wire.weights.opened_stores import OpenedStores
 
-R_co = TypeVar("R_co", covariant=True)
-
-
-class Decoder(Protocol[R_co]):
-    """What makes a program of records: `decode_program`, or `decode_module`."""
-
-    def __call__(
-        self,
-        record: Program,
-        payloads: Payloads,
-        registry: Registry,
-        *,
-        device: torch.device | None,
-        graph_only: bool,
-        given: Mapping[str, torch.Tensor] | None,
-        origin: Any,
-        dropped: list[Omission] | None,
-        propagates: frozenset[str],
-    ) -> R_co: ...
+R = TypeVar("R")
 
 
 def load_with(
-    decode: Decoder[R_co],
+    decode: Callable[[DecodeRequest], R],
     file: Readable,
     *,
     method: str | None = None,
     device: str | int | torch.device | None = None,
     weights: LoadWeights = AS_SAVED,
     copy: bool = False,
-    rank: int | None = None,
     verify: bool = False,
     unknown_ops: UnknownOps = "error",
     groups: Groups | None = None,
-    registry: Registry | None = None,
     extra_files: MutableMapping[str, Any] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    storage_options: StorageOptions = None,
-    cache: str | os.PathLike[str] | None = None,
     report: Callable[[LoadReport], object] | None = None,
-) -> R_co:
+    **options: Unpack[FileOptions],
+) -> R:
     """Load what `decode` makes of a program in a file. The options and errors are those of `load`."""
     from graphwire.bridge.binding import check_are_tensors
 
@@ -105,15 +83,7 @@ def load_with(
     check_extra_files_dict(extra_files)
     with paused_gc():
         source = AS_SAVED if graph_only else weights
-        with open(
-            file,
-            registry=registry,
-            limits=limits,
-            weights_from=source,
-            rank=rank,
-            storage_options=storage_options,
-            cache=cache,
-        ) as archive:
+        with open(file, weights_from=source, **options) as archive:
             name = archive.method(method)
             kept = (
                 {}
@@ -143,9 +113,9 @@ def load_with(
         del archive  # The garbage collector then has only the program to traverse.
     for text in loaded.warnings:
         warnings.warn(text, GraphwireWarning, stacklevel=4)
-    if report is not None and loaded.findings is not None:
+    if report is not None and loaded.report is not None:
         try:
-            report(loaded.findings.with_steps(loaded.steps).with_dropped(loaded.dropped))
+            report(loaded.report)
         except Exception as error:
             note_caller(error)
             raise
@@ -154,14 +124,13 @@ def load_with(
     return loaded.value
 
 
-class Loaded(NamedTuple, Generic[R_co]):
+class Loaded(NamedTuple, Generic[R]):
     """What was loaded, and what there is to tell of it."""
 
-    value: R_co
-    dropped: list[Omission]
+    value: R
     warnings: list[str]
-    steps: list[StepReport]
-    findings: LoadReport | None
+    report: LoadReport | None
+    """None if it is not wanted."""
 
 
 def _check_plugins(archive: Archive, name: str, unknown_ops: UnknownOps, graph_only: bool) -> None:
@@ -174,7 +143,7 @@ def _check_plugins(archive: Archive, name: str, unknown_ops: UnknownOps, graph_o
 
 
 def decode_from(
-    decode: Decoder[R_co],
+    decode: Callable[[DecodeRequest], R],
     archive: Archive,
     name: str,
     *,
@@ -185,16 +154,17 @@ def decode_from(
     graph_only: bool = False,
     given: Mapping[str, Any] | None = None,
     reports: bool = False,
-) -> Loaded[R_co]:
+) -> Loaded[R]:
     """Decode a program of an archive, with its operators at the installed versions.
 
     Args:
         names: the process groups to use, by the names in the program.
         graph_only: whether to make weights without elements.
         given: the weights by name, if they are not those of the archive.
-        reports: whether to make the findings.
+        reports: whether to make a report.
     """
     from graphwire.bridge.binding import check_process_groups
+    from graphwire.bridge.context import DecodeRequest
     from graphwire.bridge.tensors.tensor_metas import target_device
     from graphwire.bridge.torch_compat.private import is_in_job, modes_set_aside
 
@@ -206,7 +176,7 @@ def decode_from(
         payloads.check_read(program)
         if not graph_only:
             archive.check_weights(name)
-        findings = archive.report(name) if reports else None
+        report = archive.report(name) if reports else None
         dropped: list[Omission] = []
         program, origin, rewritten, propagates = at_installed_opsets(program, archive.registry, unknown_ops)
         regrouped: list[StepReport] = []
@@ -214,20 +184,15 @@ def decode_from(
             program = with_group_names(program, names, regrouped)
         if is_in_job():
             check_process_groups(program, archive.registry, names)
+        wanted = target_device(device)
         value = decode(
-            program,
-            payloads,
-            archive.registry,
-            device=target_device(device),
-            graph_only=graph_only,
-            given=given,
-            origin=origin,
-            dropped=dropped,
-            propagates=propagates,
+            DecodeRequest(
+                program, payloads, archive.registry, wanted, graph_only, given, origin, propagates, dropped
+            )
         )
     steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
     texts = [*map(message_text, payloads.warnings), *(omission.as_loaded for omission in dropped)]
-    return Loaded(value, dropped, texts, steps, findings)
+    return Loaded(value, texts, report and report.with_steps(steps).with_dropped(dropped))
 
 
 def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManager[object]:
@@ -359,7 +324,7 @@ def bind(
     check_weights_choice(weights, tensors=True)
     if isinstance(weights, Mapping):
         check_are_tensors(weights)
-        bind_weights(program, weights)
+        bind_weights(program.state_dict, program.constants, weights)
         return
     if not isinstance(weights, STORE_CHOICES):
         raise ArchiveError(
@@ -376,7 +341,7 @@ def bind(
         return found
 
     try:
-        bind_weights(program, tensors_from_store(program, records))
+        bind_weights(program.state_dict, program.constants, tensors_from_store(program, records))
     finally:
         for each in opened:
             each.close()
@@ -400,7 +365,7 @@ def full_tensors(program: ExportedProgram) -> None:
 
 
 @public_function("file")
-@options_of(load_with)
+@options_of(load)
 def load_module(
     file: Readable, *, check_guards: bool = True, **options: Unpack[LoadOptions]
 ) -> torch.fx.GraphModule:

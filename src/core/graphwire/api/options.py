@@ -276,34 +276,34 @@ class SaveOptions(TypedDict, total=False):
     storage_options: StorageOptions
 
 
-class OpenOptions(TypedDict, total=False):
-    """The options of `open`."""
+class FileOptions(TypedDict, total=False):
+    """The options of whatever reads a file."""
 
     registry: Registry | None
     limits: Limits
-    weights_from: LoadWeights
     rank: int | None
     storage_options: StorageOptions
     cache: str | os.PathLike[str] | None
 
 
-class LoadOptions(TypedDict, total=False):
+class OpenOptions(FileOptions, total=False):
+    """The options of `open`."""
+
+    weights_from: LoadWeights
+
+
+class LoadOptions(FileOptions, total=False):
     """The options of `load`."""
 
-    registry: Registry | None
-    limits: Limits
     method: str | None
     device: str | int | torch.device | None
     weights: LoadWeights
     copy: bool
-    rank: int | None
     verify: bool
     unknown_ops: UnknownOps
     groups: Groups | None
     extra_files: MutableMapping[str, Any] | None
     report: Callable[[LoadReport], object] | None
-    storage_options: StorageOptions
-    cache: str | os.PathLike[str] | None
 
 
 _PLAIN = {"str": str, "int": int, "bool": bool, "bytes": bytes, "None": type(None)}

@@ -257,6 +257,7 @@ def from_schema(
         DecodeError: this installation lacks something that the program needs.
     """
     from graphwire.bridge.binding import check_process_groups
+    from graphwire.bridge.context import DecodeRequest
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors.tensor_metas import target_device
     from graphwire.bridge.torch_compat.private import is_in_job
@@ -274,7 +275,9 @@ def from_schema(
     if is_in_job():
         check_process_groups(program, registry, names)
     return decode_program(
-        program, payloads, registry, device=target_device(device), origin=origin, propagates=propagates
+        DecodeRequest(
+            program, payloads, registry, target_device(device), origin=origin, propagates=propagates
+        )
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch.export import ExportedProgram
@@ -53,26 +53,20 @@ class _Tie(NamedTuple):
         return [*self.weights, *self.constants]
 
 
-class Bound(Protocol):
-    """What has weights and constants by name: a program, or the parts of one."""
-
-    @property
-    def state_dict(self) -> dict[str, Any]: ...
-
-    @property
-    def constants(self) -> dict[str, Any]: ...
-
-
-def bind_weights(program: Bound, weights: Mapping[str, torch.Tensor]) -> None:
+def bind_weights(
+    state: dict[str, Any], constants: dict[str, Any], weights: Mapping[str, torch.Tensor]
+) -> None:
     """Replace the weights of a program by tensors of the same shapes, strides and element types, which it then shares.
 
     Args:
+        state: the weights of the program, by name.
+        constants: its constants, by name.
         weights: tensors by qualified name. A weight with several names needs one of them. Others are ignored.
 
     Raises:
         WeightsError: weights are missing or do not fit; the error lists all of them. Nothing is changed.
     """
-    ties = _ties(program)
+    ties = _ties(state, constants)
     problems: list[Problem] = []
     found: dict[int, torch.Tensor] = {}
     for key, tie in ties.items():
@@ -95,17 +89,17 @@ def bind_weights(program: Bound, weights: Mapping[str, torch.Tensor]) -> None:
         )
     for key, tie in ties.items():
         for name in tie.weights:
-            program.state_dict[name] = bound[key]
+            state[name] = bound[key]
         for name in tie.constants:
-            program.constants[name] = bound[key]
+            constants[name] = bound[key]
 
 
-def _ties(program: Bound) -> dict[int, _Tie]:
+def _ties(state: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[int, _Tie]:
     """Return the tensors to replace: all weights, and the constants without elements."""
     ties: dict[int, _Tie] = {}
-    for name, value in program.state_dict.items():
+    for name, value in state.items():
         ties.setdefault(id(value), _Tie(value, [], [])).weights.append(name)
-    for name, value in program.constants.items():
+    for name, value in constants.items():
         if id(value) in ties or (isinstance(value, torch.Tensor) and value.is_meta):
             ties.setdefault(id(value), _Tie(value, [], [])).constants.append(name)
     return ties

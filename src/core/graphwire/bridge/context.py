@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from graphwire import schema
+from graphwire.analysis.load_report import Omission
+from graphwire.bridge.tensors.storages import StorageTable
 from graphwire.bridge.torch_compat.fake_tensors import FakeTensors
 from graphwire.registry import NodeCodec, OpHandler, Registry
 from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
 from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of
+from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
     import sympy
@@ -190,6 +193,26 @@ class StridedTensor(NamedTuple):
     """How many bytes, from its storage's start, it needs."""
 
 
+class DecodeRequest(NamedTuple):
+    """A validated record with its payloads, and how to build a program or a module of it."""
+
+    record: schema.Program
+    payloads: Payloads
+    registry: Registry
+    device: torch.device | None = None
+    """The device to use on this machine; None for that of the document."""
+    graph_only: bool = False
+    """Whether to make the weights without elements (on the meta device) and to read no payload."""
+    given: Mapping[str, torch.Tensor] | None = None
+    """The weights by name, if they are not those of the payloads. The program shares them."""
+    origin: OpaqueOrigin | None = None
+    """The origin of unavailable operators, which then become opaque; None makes them an error."""
+    propagates: frozenset[str] = frozenset()
+    """The operators whose results may be computed on metadata."""
+    dropped: list[Omission] | None = None
+    """Receives what is omitted without changing what the program computes; if None, warnings are issued."""
+
+
 @dataclass(slots=True)
 class DecodeContext:
     """State that the steps of one load share."""
@@ -198,8 +221,8 @@ class DecodeContext:
     fakes: FakeTensors
     constants: dict[str, Any]
     """The graph's own tensors and objects, and those of the program, by payload name."""
-    place_device: Callable[[torch.device], torch.device]
-    """Maps a device in the document to the device to use on this machine (the `device=` of load)."""
+    table: StorageTable
+    """The storages of the payloads."""
     frames: list[str]
     """The frames of stack traces, as Python prints them."""
     sources: list[Any]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,12 +14,10 @@ from graphwire import schema
 from graphwire.analysis.load_report import Omission
 from graphwire.analysis.validation.program_rules import check_saved_program
 from graphwire.bridge.attribute_types import edited_attributes_named
-from graphwire.bridge.binding import (
-    bind_weights,
-    group_sizes_here,
-)
-from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, OpaqueOrigin
+from graphwire.bridge.binding import bind_weights, group_sizes_here
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, DecodeRequest, EncodeContext, OpaqueOrigin
 from graphwire.bridge.graph.arguments import (
+    Scope,
     class_name_of,
     decode_argument,
     encode_argument,
@@ -341,27 +338,11 @@ def _encode_examples(
 
 
 def decode_program(
-    record: schema.Program,
-    payloads: Payloads,
-    registry: Registry,
-    *,
-    device: torch.device | None = None,
-    graph_only: bool = False,
-    given: Mapping[str, torch.Tensor] | None = None,
-    origin: OpaqueOrigin | None = None,
-    dropped: list[Omission] | None = None,
-    propagates: frozenset[str] = frozenset(),
-    values: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    request: DecodeRequest, values: tuple[dict[str, Any], dict[str, Any]] | None = None
 ) -> ExportedProgram:
     """Build a program from a validated record and its payloads.
 
     Args:
-        device: the device for weights, metadata and device arguments; None keeps the original ones.
-        graph_only: make the weights without elements (on the meta device) and read no payload.
-        given: the weights by name, if they are not those of the payloads. The program shares them.
-        origin: the origin of unavailable operators, which then become opaque; None makes them an error.
-        dropped: receives what is omitted without changing what the program computes; if None, warnings are issued.
-        propagates: the operators whose results may be computed on metadata.
         values: what `decode_values` returned, if it was called before.
 
     Raises:
@@ -370,9 +351,10 @@ def decode_program(
         ValidationError: weights or constants are missing, or differ from the graph's description.
         WeightsError: given weights are missing or do not fit.
     """
+    record, dropped = request.record, request.dropped
     module_record = record.graph_module
     provenance = provenance_of(module_record.node_sources)
-    context = decode_context(record, registry, device, origin, propagates)
+    context = decode_context(request)
     context.sources = decode_sources(module_record.node_sources, provenance)
     context.provenance = provenance
     context.ranges = decode_ranges(record.range_constraints)
@@ -382,8 +364,7 @@ def decode_program(
         from graphwire.bridge.torch_compat.symbolic import reserve_unbacked
 
         reserve_unbacked(context.shape_env, [*context.ranges, *inline])
-    table = StorageTable(payloads.records, context.place_device, graph_only)
-    state, constants = values or decode_values(context, record, payloads, table)
+    state, constants = values or decode_values(context, request)
     context.constants = constants
     signature = decode_signature(module_record.signature)
     literals = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
@@ -409,7 +390,7 @@ def decode_program(
         state_dict=state,
         range_constraints=ranges_by_expression(context, context.ranges),
         module_call_graph=calls,
-        example_inputs=_decode_examples(context, record, payloads, table, calls, dropped),
+        example_inputs=_decode_examples(context, request, call),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
@@ -423,67 +404,57 @@ def decode_program(
     set_guards(program, list(record.guards_code))
     tell_omitted(context, dropped)
     allow_tracing(context.fakes.mode)
-    if given is not None:
-        bind_weights(program, given)
+    if request.given is not None:
+        bind_weights(program.state_dict, program.constants, request.given)
     return program
 
 
 def tell_omitted(context: DecodeContext, dropped: list[Omission] | None) -> None:
-    """Tell what was omitted of the metadata, as the `dropped` of `decode_program`."""
+    """Tell what was omitted of the metadata, as the `dropped` of a `DecodeRequest`."""
     if omitted := context.provenance.omitted + context.traces.omitted:
         leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), dropped)
     for omission in unread_metadata(context):
         leave_out(omission, dropped)
 
 
-def decode_context(
-    record: schema.Program,
-    registry: Registry,
-    device: torch.device | None,
-    origin: OpaqueOrigin | None,
-    propagates: frozenset[str],
-    *,
-    describes: bool = True,
-) -> DecodeContext:
-    """Return the state of decoding a program, without its ranges and origins of nodes. The arguments are those of
-    `decode_program`.
+def decode_context(request: DecodeRequest, *, describes: bool = True) -> DecodeContext:
+    """Return the state of decoding a program, without its ranges and origins of nodes.
 
     Args:
         describes: whether nodes get a `val`.
     """
-    frames = [frame.text for frame in record.graph_module.stack_frames]
+    frames = [frame.text for frame in request.record.graph_module.stack_frames]
     return DecodeContext(
-        registry=registry,
+        registry=request.registry,
         fakes=FakeTensors(DecodedMode()),
         constants={},
-        place_device=_placement(device),
+        table=StorageTable(request.payloads.records, _placement(request.device), request.graph_only),
         frames=frames,
         traces=traces_of(frames),
         sources=[],
         describes=describes,
         declarers={
             name.removeprefix("metadata_key:"): each
-            for each in record.plugins
+            for each in request.record.plugins
             for name in each.provides
             if name.startswith("metadata_key:")
         },
-        origin=origin,
-        propagates=propagates,
+        origin=request.origin,
+        propagates=request.propagates,
     )
 
 
-def decode_values(
-    context: DecodeContext, record: schema.Program, payloads: Payloads, table: StorageTable
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def decode_values(context: DecodeContext, request: DecodeRequest) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the weights of a program and its constants, by name. The constants are part of the context from then on.
 
     Raises:
         DecodeError, ArchiveError, ValidationError: as `decode_program`.
     """
+    record, payloads = request.record, request.payloads
     noted, encoded = record.producer is not None, record.encoded_values
-    state = decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
+    state = decode_payloads(context, payloads.weights, WEIGHTS, encoded, ties_noted=noted)
     constants = decode_payloads(
-        context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
+        context, payloads.constants, CONSTANTS, encoded, ties_noted=noted, weights=state
     )
     check_weights(record, payloads, {**constants, **state})
     context.constants = constants
@@ -495,35 +466,31 @@ def _placement(device: torch.device | None) -> Callable[[torch.device], torch.de
     return lambda named: named if device is None or named.type == "meta" else device
 
 
-def _decode_examples(
-    context: DecodeContext,
-    record: schema.Program,
-    payloads: Payloads,
-    table: StorageTable,
-    calls: Sequence[Any],
-    dropped: list[Omission] | None,
-) -> Any:
-    examples = record.example_inputs
+def _decode_examples(context: DecodeContext, request: DecodeRequest, called: Any) -> Any:
+    """Return the example inputs; None if the program has none that it can be called with.
+
+    Args:
+        called: the signature of the program's call.
+    """
+    examples = request.record.example_inputs
     if examples is None:
         return None
     try:
-        payload_values = decode_payloads(
-            context, payloads.sample_inputs, SAMPLE_INPUTS, table, examples.encoded_values, ties_noted=True
-        )
-        scope = _ExampleScope(context, payload_values)
+        samples, encoded = request.payloads.sample_inputs, examples.encoded_values
+        scope = Scope(context, decode_payloads(context, samples, SAMPLE_INPUTS, encoded, ties_noted=True))
         leaves = [decode_argument(scope, leaf) for leaf in examples.leaves]
         inputs = unflatten(leaves, decode_treespec(examples.spec, context.registry))
-        _check_examples(inputs, len(leaves), calls[0].signature)
+        _check_examples(inputs, len(leaves), called)
         return inputs
     except Exception as error:
         if is_of_caller(error):
             raise
-        leave_out(Omission("example inputs", _why(error)), dropped)
+        leave_out(Omission("example inputs", _why(error)), request.dropped)
         return None
 
 
 def leave_out(omission: Omission, dropped: list[Omission] | None) -> None:
-    """Tell that something was omitted, as the `dropped` of `decode_program`."""
+    """Tell that something was omitted, as the `dropped` of a `DecodeRequest`."""
     if dropped is None:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
     else:
@@ -558,21 +525,6 @@ def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
             if fits and leaves == called.in_spec.num_leaves:
                 return
     raise DecodeError("their structure differs from the structure of the program's inputs")
-
-
-@dataclass(frozen=True, slots=True)
-class _ExampleScope:
-    """The scope of example inputs, which may refer to payloads only."""
-
-    context: DecodeContext
-    values: Mapping[str, Any]
-    results: Mapping[str, Any] = field(default_factory=dict)
-
-    def subgraph(self, argument: Any) -> Any:
-        """Raise: an example input cannot be a subgraph, treespec or constant."""
-        raise DecodeError(f"an example input cannot be {type(argument).__name__}")
-
-    treespec = constant = subgraph
 
 
 # ---------------------------------------------------------------- checks that the object to save is an exported program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
@@ -301,32 +301,29 @@ _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[schema.Argument]], sch
 # ----------------------------------------------------------------------------------------------------- decode
 
 
-class Scope(Protocol):
-    """The state of decoding one graph: its values so far, and ways to make nodes for attributes."""
+class Scope:
+    """What arguments refer to while they are decoded. This one is of example inputs, which have payloads only."""
 
-    @property
-    def context(self) -> DecodeContext:
-        """The state of the load."""
-        ...
+    context: DecodeContext
 
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """FX nodes by the name of their value."""
-        ...
-
-    @property
-    def results(self) -> Mapping[str, Any]:
+    def __init__(self, context: DecodeContext, values: Mapping[str, Any]) -> None:
+        self.context = context
+        self.values = values
+        """FX nodes, or payloads, by the name of their value."""
+        self.results: dict[str, torch.fx.Node] = {}
         """FX nodes whose value is a container, by node name."""
-        ...
 
     def subgraph(self, argument: schema.GraphArgument) -> Any:
         """Return the node that reads a subgraph."""
+        raise DecodeError(f"an example input cannot be {type(argument).__name__}")
 
     def treespec(self, argument: str | schema.TreespecArgument) -> Any:
         """Return the node that reads a container structure."""
+        raise DecodeError("an example input cannot be a container structure")
 
     def constant(self, argument: str | schema.ConstantArgument) -> Any:
         """Return the node that reads a constant tensor of the graph."""
+        raise DecodeError("an example input cannot be a constant of a graph")
 
 
 def decode_argument(scope: Scope, argument: schema.Argument) -> Any:

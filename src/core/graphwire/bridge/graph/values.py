@@ -18,7 +18,7 @@ from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
 from graphwire import schema
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
-from graphwire.bridge.graph.arguments import encode_argument, is_owned_by_codec, name_object
+from graphwire.bridge.graph.arguments import Scope, encode_argument, is_owned_by_codec, name_object
 from graphwire.bridge.graph.metadata import decode_metadata
 from graphwire.bridge.tensors.coded_values import decode_composition, encode_composition
 from graphwire.bridge.tensors.tensor_metas import (
@@ -226,18 +226,16 @@ class _Values(dict[str, Any]):
         return self[name]
 
 
-class DecodeScope:
+class DecodeScope(Scope):
     """The state of decoding one graph: its FX graph, and the nodes of its values so far."""
 
+    values: _Values
+
     def __init__(self, context: DecodeContext, record: schema.Graph) -> None:
-        self.context = context
+        super().__init__(context, _Values())
         self.record = record
         self.graph = torch.fx.Graph()
         self.maker = NodeMaker(self.graph)
-        self.values = _Values()
-        """FX nodes by the name of their value."""
-        self.results: dict[str, torch.fx.Node] = {}
-        """FX nodes whose value is a container, by node name."""
         self.propagated: dict[str, Any] = {}
         """The computed metadata of the current node's values, by name (extension `propagate`)."""
         self.caller: schema.Node | None = None

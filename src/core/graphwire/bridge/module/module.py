@@ -12,7 +12,6 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ import torch
 from graphwire import schema
 from graphwire.analysis.load_report import Omission
 from graphwire.bridge.binding import bind_weights
-from graphwire.bridge.context import GRAPH_CONSTANT, OpaqueOrigin
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeRequest
 from graphwire.bridge.graph.graph import decode_graph
 from graphwire.bridge.graph.metadata import decode_declared
 from graphwire.bridge.graph.operators import check_operators
@@ -39,61 +38,35 @@ from graphwire.bridge.program import (
     tell_omitted,
 )
 from graphwire.bridge.signature import check_attributes, check_entry, check_parameters, parameter_names
-from graphwire.bridge.tensors.storages import StorageTable
 from graphwire.bridge.torch_compat.private import name_by_attributes, pytree_code, rename_builtins
 from graphwire.errors import DecodeError, located
 from graphwire.registry import Registry
-from graphwire.wire.payloads import Payloads
 
 _TRAINING = "TRAINING"
 """The dialect whose programs keep effect tokens and unused nodes."""
 
 
-def decode_module(
-    record: schema.Program,
-    payloads: Payloads,
-    registry: Registry,
-    *,
-    device: torch.device | None = None,
-    graph_only: bool = False,
-    given: Mapping[str, torch.Tensor] | None = None,
-    origin: OpaqueOrigin | None = None,
-    dropped: list[Omission] | None = None,
-    propagates: frozenset[str] = frozenset(),
-    check_guards: bool = True,
-) -> ProgramModule:
+def decode_module(request: DecodeRequest, *, check_guards: bool = True) -> ProgramModule:
     """Build a module that runs from a validated record and its payloads.
 
     Args:
-        device, graph_only, given, origin, dropped, propagates: as in `decode_program`.
         check_guards: whether a call checks the guards of the program. Otherwise it checks shapes and literals.
 
     Raises:
         DecodeError, ArchiveError, ValidationError, WeightsError: as `decode_program` and `bind_weights`.
     """
-    context = decode_context(record, registry, device, origin, propagates, describes=False)
+    record, dropped = request.record, request.dropped
+    context = decode_context(request, describes=False)
     module_record = record.graph_module
     signature = module_record.signature
     check_operators(context, module_record.graph)
-    table = StorageTable(payloads.records, context.place_device, graph_only)
-    state, constants = decode_values(context, record, payloads, table)
+    state, constants = decode_values(context, request)
     targets = [each.target for each in context.operators.values()]
-    load = functools.partial(
-        decode_program,
-        record,
-        payloads,
-        registry,
-        device=device,
-        graph_only=graph_only,
-        origin=origin,
-        dropped=[],
-        propagates=propagates,
-        values=(state, constants),
-    )
+    load = functools.partial(decode_program, request._replace(given=None, dropped=[]), (state, constants))
     if not is_ordinary(record, targets, state, constants):
         load()
-    if given is not None:
-        bind_weights(SimpleNamespace(state_dict=state, constants=constants), given)
+    if request.given is not None:
+        bind_weights(state, constants, request.given)
     held = [(spec, each) for spec in signature.input_specs if (each := schema.held_by(spec)) is not None]
     graph, root = decode_graph(
         context,
@@ -123,7 +96,7 @@ def decode_module(
     weights = {each.name: nodes[each.value] for _, each in held}
     _hold(module, root, graph, lifted, state, constants)
     _write_back(graph, outputs, nodes, weights)
-    unchecked = _complete(module, graph, record, registry, constants, check_guards=check_guards)
+    unchecked = _complete(module, graph, record, request.registry, constants, check_guards=check_guards)
     if custom := module_record.metadata.get("custom"):
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))

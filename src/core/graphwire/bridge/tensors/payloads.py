@@ -19,7 +19,7 @@ from graphwire.analysis.validation.value_rules import (
 )
 from graphwire.bridge.context import DecodeContext, EncodeContext, StridedTensor
 from graphwire.bridge.tensors.coded_values import CodedValues, class_name, decode_coded
-from graphwire.bridge.tensors.storages import RecordTable, StorageTable, is_plain, placement_of
+from graphwire.bridge.tensors.storages import RecordTable, is_plain, placement_of
 from graphwire.bridge.tensors.tensor_metas import (
     decode_device,
     decode_dtype,
@@ -105,7 +105,6 @@ def decode_payloads(
     context: DecodeContext,
     metas: Mapping[str, PayloadMeta],
     folder: str,
-    table: StorageTable,
     encoded: Mapping[str, EncodedValue],
     *,
     ties_noted: bool,
@@ -122,8 +121,8 @@ def decode_payloads(
         ArchiveError: a meta reaches beyond its record.
         DecodeError: a value needs a codec, device or feature that is not available here.
     """
-    with table:
-        values = _decode_plain(context, metas, folder, table, ties_noted=ties_noted, weights=weights)
+    with context.table:
+        values = _decode_plain(context, metas, folder, ties_noted=ties_noted, weights=weights)
     return _compose(context, values, encoded, folder, weights) if encoded else values
 
 
@@ -131,7 +130,6 @@ def _decode_plain(
     context: DecodeContext,
     metas: Mapping[str, PayloadMeta],
     folder: str,
-    table: StorageTable,
     *,
     ties_noted: bool,
     weights: Mapping[str, Any],
@@ -148,7 +146,7 @@ def _decode_plain(
                 values[name] = weights[meta.weight]
                 continue
             tie = None if ties_noted or not meta.is_param else (meta.path_name, repr(meta.tensor_meta))
-            values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder, table)
+            values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder)
             if tie is not None:
                 ties[tie] = values[name]
         except (RuntimeError, AssertionError, ValueError, TypeError) as error:
@@ -272,9 +270,7 @@ def _tied(
     return next((each[name] for each in known if name is not None and name in each), None)
 
 
-def _decode_tensor(
-    context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable
-) -> torch.Tensor:
+def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str) -> torch.Tensor:
     described = meta.tensor_meta
     if meta.use_pickle or described is None:
         raise DecodeError(
@@ -285,7 +281,7 @@ def _decode_tensor(
         _check_strided(described)
         tensor = decode_tensor_meta(context, described, input_value=True)
     else:
-        tensor = _with_elements(context, meta, described, folder, table)
+        tensor = _with_elements(context, meta, described, folder)
     if meta.conj:
         tensor = tensor.conj()
     if meta.neg:
@@ -315,8 +311,9 @@ def _strided(described: TensorMeta) -> StridedTensor:
 
 
 def _with_elements(
-    context: DecodeContext, meta: PayloadMeta, described: TensorMeta, folder: str, table: StorageTable
+    context: DecodeContext, meta: PayloadMeta, described: TensorMeta, folder: str
 ) -> torch.Tensor:
+    table = context.table
     found = context.strided.get(id(described))
     if found is None:
         found = context.strided[id(described)] = _strided(described)

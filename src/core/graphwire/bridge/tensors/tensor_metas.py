@@ -464,7 +464,7 @@ def decode_device(context: DecodeContext, record: schema.Device) -> torch.device
             raise DecodeError(
                 f"this torch does not support the device {record.type!r}:{record.index}"
             ) from None
-        device = context.devices[key] = context.place_device(named)
+        device = context.devices[key] = context.table.place_device(named)
     return device
 
 
