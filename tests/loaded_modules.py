@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import random
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch.utils import _pytree as pytree
 
@@ -44,6 +46,11 @@ def assert_same_module(
         ]
         assert found == list(dict(getattr(theirs, each)())), each
     assert_same_values(_attributes(ours), _attributes(theirs))
+    for mode in ("train", "eval"):
+        with pytest.raises(NotImplementedError) as refused:
+            getattr(theirs, mode)()
+        with pytest.raises(NotImplementedError, match=re.escape(str(refused.value))):
+            getattr(ours, mode)()
     # The first call comes before the look at the code, which it does without.
     assert_same_values(outcome(ours, args, kwargs or {}), outcome(theirs, args, kwargs or {}))
     if hasattr(theirs, "_guards_fn") or not check_guards:
@@ -226,6 +233,7 @@ def _attributes(module: torch.nn.Module) -> dict[str, Any]:
                     same = tied.setdefault(id(value), f"{path}.{name}")
                     found[f"{path}.{name}"] = [kind, same, value.requires_grad, value.detach()]
         found[f"{path} non-persistent"] = sorted(owner._non_persistent_buffers_set)
+        found[f"{path} trains"] = owner.training
     return found
 
 

@@ -250,7 +250,10 @@ def test_a_fresh_process_imports_neither_sympy_nor_the_compiler(data: bytes, tmp
     others = [name for name in imported if name.split(".")[0] not in libraries]
     assert set(others) <= {"torch._functorch.config"}
     own = [name for name in imported if name.startswith("graphwire.")]
-    unneeded = r"api\.(programs|files|compare)|cli|hooks|viewer|testing|specification|evolve\.steps|analysis\.canonical|.*writer"
+    unneeded = (
+        r"api\.(programs|files|compare)|analysis\.(summary|diff|canonical)|wire\.weights\.external_record|evolve\.steps"
+        r"|cli|hooks|viewer|testing|specification|.*writer"
+    )
     assert [name for name in own if re.match(rf"graphwire\.({unneeded})(\.|$)", name)] == []
     assert len(own) < 110
 
@@ -392,6 +395,22 @@ def test_without_example_inputs_guards_and_ranks_are_checked() -> None:
         module(torch.randn(6, 8, 1), torch.randn(7))
     with pytest.raises(InputError, match="must hold"):
         module(torch.randn(2, 8), torch.randn(7))
+
+
+def test_sizes_that_nothing_compares_need_not_be_there() -> None:
+    class Sums(nn.Module):
+        def forward(self, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+            return x.sum() + y.sum() + z.sum()
+
+    shapes = {"x": {0: Dim.AUTO}, "y": {0: Dim("rows", max=9), 1: Dim.AUTO}, "z": {0: Dim.AUTO, 1: Dim.AUTO}}
+    args = (torch.randn(3), torch.randn(3, 4), torch.randn(4, 4))
+    module = assert_same_module(
+        graphwire.dumps(export(Sums(), args, dynamic_shapes=shapes)), args, violations=100
+    )
+    for given in ((torch.tensor(2.0), *args[1:]), (args[0], args[0], torch.tensor(2.0))):
+        assert module(*given).ndim == 0
+    with pytest.raises(InputError, match=r"y\.ndim is 0, must be 2"):
+        module(args[0], torch.tensor(2.0), args[2])
 
 
 def test_guards_are_made_of_parsed_parts_alone() -> None:

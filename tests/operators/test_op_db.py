@@ -1,7 +1,7 @@
 """Every operator in torch's database of operators that exports round-trips.
 
 By day some members of each family, with one sample. By night
-(`make test-nightly`), with two samples of all.
+(`make test-nightly`), with two samples of all. `load_module` makes the module of each of them, also where shapes are dynamic.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 import torch
-from nightly import IS_NIGHTLY, one_in
+from loaded_modules import assert_same_module
+from nightly import IS_NIGHTLY, by_day, one_in
 from this_torch import RELEASE
-from torch.export import ExportedProgram, export
+from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
+
+import graphwire
 
 BATCHES = 24
 BY_DAY = {"OpInfo": 3, "UnaryUfuncInfo": 6, "BinaryUfuncInfo": 4, "ReductionOpInfo": 3, "SpectralFuncInfo": 3}
@@ -92,8 +95,14 @@ class _Call(torch.nn.Module):
 _GIVEN = object()
 
 
-def _program_of(info: Any, sample: Any) -> tuple[ExportedProgram, tuple[Any, ...], dict[str, Any]]:
-    """The exported call of an operator with a sample, whatever can be an input being one; and those inputs."""
+def _program_of(
+    info: Any, sample: Any, dynamic: bool
+) -> tuple[ExportedProgram, tuple[Any, ...], dict[str, Any]]:
+    """The exported call of an operator with a sample, whatever can be an input being one; and those inputs.
+
+    Args:
+        dynamic: whether every size is dynamic that can be.
+    """
     every = (sample.input, *sample.args)
     args = tuple(value for value in every if _can_be_input(value))
     # The code that FX generates spells devices as `device(…)`, and cannot if an input has that name.
@@ -103,7 +112,11 @@ def _program_of(info: Any, sample: Any) -> tuple[ExportedProgram, tuple[Any, ...
         [_GIVEN if _can_be_input(value) else value for value in every],
         {key: value for key, value in sample.kwargs.items() if key not in kwargs},
     )
-    return export(module, args, kwargs), args, kwargs
+    shapes = pytree.tree_map(
+        lambda each: [Dim.AUTO] * each.ndim if isinstance(each, torch.Tensor) else None,
+        {"args": args, **kwargs},
+    )
+    return export(module, args, kwargs, dynamic_shapes=shapes if dynamic else None), args, kwargs
 
 
 def _can_be_input(value: Any) -> bool:
@@ -123,7 +136,11 @@ def _samples_of(info: Any, first_only: bool) -> list[Any]:
 
 
 def _programs(
-    info: Any, last_first: bool, torch_may_warn: Callable[[], warnings.catch_warnings[None]]
+    info: Any,
+    last_first: bool,
+    torch_may_warn: Callable[[], warnings.catch_warnings[None]],
+    *,
+    dynamic: bool = False,
 ) -> Iterator[tuple[int, ExportedProgram, tuple[Any, ...], dict[str, Any]]]:
     """The programs of those samples of an operator that export, each with the position of the sample."""
     with torch_may_warn():
@@ -131,7 +148,7 @@ def _programs(
     for position, sample in reversed(samples) if last_first else samples:
         with torch_may_warn():
             try:
-                program = _program_of(info, sample)
+                program = _program_of(info, sample, dynamic)
             except Exception:
                 continue
         yield position, *program
@@ -166,6 +183,28 @@ def test_every_operator_that_exports_round_trips(
             wrong.append(problem)
         if problem is None and name in DOES_NOT_ROUND_TRIP:
             wrong.append(f"{name} round-trips")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_module_is_that_of_the_loaded_program(
+    batch: int, torch_may_warn: Callable[[], warnings.catch_warnings[None]]
+) -> None:
+    """It has the same attributes, computes the same, and refuses the same calls."""
+    wrong = []
+    for info in _tried()[batch::BATCHES]:
+        for dynamic in (False, True):
+            for _, program, args, kwargs in _programs(info, False, torch_may_warn, dynamic=dynamic):
+                violations = by_day(8, by_night=200)
+                try:
+                    data = graphwire.dumps(program)
+                    with torch_may_warn():
+                        assert_same_module(data, args, kwargs, violations=violations)
+                        assert_same_module(data, args, kwargs, check_guards=False, violations=violations // 4)
+                except Exception as error:
+                    wrong.append(f"{_name(info)}{' dynamic' if dynamic else ''}: {error}")
     assert not wrong, "\n".join(wrong)
 
 

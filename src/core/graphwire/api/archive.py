@@ -14,7 +14,6 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.analysis.load_report import Disclosure, LoadReport, Omission, StepReport, disclosures
-from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validation.program_rules import check_payloads, validate
 from graphwire.analysis.validation.value_rules import weight_problems
 from graphwire.api.documents import ProgramRecords, program_at_current_schema, read_records
@@ -70,6 +69,7 @@ from graphwire.wire.remote import located
 if TYPE_CHECKING:
     import torch
 
+    from graphwire.analysis.summary import Inspection
     from graphwire.api.bare_document import BareDocument
     from graphwire.api.options import Groups
     from graphwire.evolve.planner import UnknownOps
@@ -449,6 +449,8 @@ class Archive(Closing):
         Args:
             file: the name of the file in the summary.
         """
+        from graphwire.analysis.summary import Inspection, MethodInspection, summarize
+
         reader = self._package.archive
         methods = []
         for name in self.methods:

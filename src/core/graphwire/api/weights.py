@@ -316,7 +316,7 @@ class AttachedWeights(Closing):
         """
         if problems := self.problems(payloads):
             raise WeightsError(problems, remedy=_REMEDIES.get(problems[0].kind, _FETCH))
-        for record in _external(payloads):
+        for record in self._external(payloads):
             record.expect()
 
     def problems(self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None) -> list[Problem]:
@@ -325,7 +325,7 @@ class AttachedWeights(Closing):
         Args:
             records: the records; by default those of the payloads.
         """
-        external = _external(payloads) if records is None else list(records)
+        external = self._external(payloads) if records is None else list(records)
         empty = [each for each in external if each.nbytes and not each.reference.regions]
         if empty:
             return [Problem(WEIGHTS.rstrip("/"), "no-weights", f"{_NONE} ({len(empty)} are missing)")]
@@ -346,7 +346,7 @@ class AttachedWeights(Closing):
             records: the records; by default those of the payloads.
         """
         errors: list[GraphwireError] = []
-        for record in _external(payloads) if records is None else records:
+        for record in self._external(payloads) if records is None else records:
             try:
                 record.verify()
             except GraphwireError as error:
@@ -355,7 +355,7 @@ class AttachedWeights(Closing):
 
     def problems_of_all(self, payloads: Payloads) -> list[Problem]:
         """Return what is wrong with a program's weights, of every rank if none was chosen. Reads all elements."""
-        records = _external(payloads)
+        records = self._external(payloads)
         if self.divided and records and self.references is not None:
             from graphwire.wire.weights.external_record import ExternalRecord
             from graphwire.wire.weights.opened_stores import OpenedStores
@@ -446,6 +446,14 @@ class AttachedWeights(Closing):
         ranks = 0 if self.references is None else len(self.references.ranks)
         return {"unusable": lost, "maps": ranks < 2, "limits": self._limits}
 
+    def _external(self, payloads: Payloads) -> list[ExternalRecord]:
+        if not self._stores:
+            return []
+        from graphwire.wire.weights.external_record import ExternalRecord
+
+        found = [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
+        return list({id(each): each for each in found}.values())
+
     @property
     def plugins(self) -> list[PluginRequirement]:
         """The plugins of the stores that the file refers to, as far as the file names them."""
@@ -519,13 +527,6 @@ class _OfRanks(TypedDict):
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
 _REMEDIES = {"no-weights": _GIVE, "rank": RANK_REMEDY}
-
-
-def _external(payloads: Payloads) -> list[ExternalRecord]:
-    from graphwire.wire.weights.external_record import ExternalRecord
-
-    found = [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
-    return list({id(each): each for each in found}.values())
 
 
 def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:

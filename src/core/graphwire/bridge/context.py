@@ -28,7 +28,7 @@ GRAPH_CONSTANT = "graph::"
 """The prefix of payload names for tensors and objects that nodes use without a graph input."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Operator:
     """How to encode the nodes of one FX target: resolved once, used for each of its nodes."""
 
@@ -69,7 +69,7 @@ class EncodedStack(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EncodeContext:
     """State that the steps of one save share."""
 
@@ -86,6 +86,7 @@ class EncodeContext:
     operators: dict[int, Operator] = field(default_factory=dict)
     """By the id of the FX target: torch computes the target's own hash in Python."""
     expressions: dict[Any, str] = field(default_factory=dict)
+    plain_integers: dict[int, SymInt] = field(default_factory=dict)
     integers: dict[tuple[int, ...], SymbolicInteger] = field(default_factory=dict)
     """By the identity of torch's node. `SymbolicInteger` keeps the first such node alive."""
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
@@ -213,7 +214,7 @@ class DecodeRequest(NamedTuple):
     """Receives what is omitted without changing what the program computes; if None, warnings are issued."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DecodeContext:
     """State that the steps of one load share."""
 

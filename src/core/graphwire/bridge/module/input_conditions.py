@@ -118,40 +118,46 @@ def input_conditions(
     positive: set[str] = set()
     bounds = {_plain(parse_infix(text), positive): bounds for text, bounds in ranges.items()}
     sizes: list[tuple[Source, Expression]] = []
+    others: list[Condition] = []
+    ranks: dict[int, int] = {}
     for index, argument in enumerate(inputs):
         if argument.as_tensor is not None:
             if exact and argument.as_tensor.name in (graph.compositions or {}):
                 continue  # torch's hook passes over tensor subclasses
             meta = graph.tensor_values[argument.as_tensor.name]
-            checked = []
+            ranks[index] = len(meta.sizes)
+            if exact:
+                yield from _tensor_conditions(index, f"== {ranks[index]}", ranks[index])
             for position, size in enumerate(meta.sizes):
                 here = Source(index, (("call", "size"), ("item", position)))
-                expression = _size(size, positive)
-                if exact or expression.head == "Integer" or expression in bounds:
-                    checked.append((here, expression))
-            rank = len(meta.sizes)
-            least = checked[-1][0].steps[-1][1] + 1 if checked else 0
-            if exact or checked:
-                test = f"v{index}.ndim == {rank}" if exact else f"v{index}.ndim >= {least}"
-                yield _is_tensor(index)
-                yield Condition(test, Source(index, (("attribute", "ndim"),)), f"must be {rank}")
-            sizes += checked
+                sizes.append((here, _size(size, positive)))
         elif argument.as_sym_int is not None and argument.as_sym_int.as_name is not None:
             number = (graph.sym_int_values or {})[argument.as_sym_int.as_name]
             if exact:
                 yield Condition(f"has_int(v{index})", Source(index), "must be a whole number", traced=False)
             sizes.append((Source(index), _size(number, positive)))
         else:
-            yield from _literal_conditions(Source(index), argument, members.get(index), exact)
+            others += _literal_conditions(Source(index), argument, members.get(index), exact)
     for here, expression in sizes:
         if expression.head == "Integer":
             (number,) = expression.args
-            yield Condition(f"{here.code()} == {number}", here, f"must be {number}")
-    yield from _size_conditions(sizes, bounds, positive, exact)
+            others.append(Condition(f"{here.code()} == {number}", here, f"must be {number}"))
+    others += _size_conditions(sizes, bounds, positive, exact)
+    if not exact:
+        read: dict[int, int] = {}
+        """The number of dimensions that an input must have at least: so many are read."""
+        for each in others:
+            for source in (each.subject, *each.others):
+                if source is not None and source.steps:
+                    read[source.number] = max(read.get(source.number, 0), source.steps[-1][1] + 1)
+        for index, least in sorted(read.items()):
+            yield from _tensor_conditions(index, f">= {least}", ranks[index])
+    yield from others
 
 
-def _is_tensor(index: int) -> Condition:
-    return Condition(f"isinstance(v{index}, Tensor)", Source(index), "must be a tensor", traced=False)
+def _tensor_conditions(index: int, wanted: str, rank: int) -> Iterator[Condition]:
+    yield Condition(f"isinstance(v{index}, Tensor)", Source(index), "must be a tensor", traced=False)
+    yield Condition(f"v{index}.ndim {wanted}", Source(index, (("attribute", "ndim"),)), f"must be {rank}")
 
 
 def _size(size: schema.SymInt, positive: set[str]) -> Expression:

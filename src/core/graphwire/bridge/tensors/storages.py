@@ -101,7 +101,7 @@ def device_for(device: torch.device) -> Device | None:
     return None if device == _CPU or device.type in ("cpu", "meta") else TorchDevice(device)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Buffer:
     """A host buffer, of which the first `used` bytes are filled."""
 
@@ -285,7 +285,7 @@ class StorageRecord:
         return memory_at(storage.data_ptr() + self._start, self.nbytes, storage)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RecordTable:
     """The records of one archive folder, for all programs of a file, with each storage once."""
 
@@ -401,7 +401,7 @@ def placement_of(value: Any) -> str | None:
 # ----------------------------------------------------------------------------------------------------- decode
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StorageTable(Resource):
     """The storages of a load; makes each record into a storage once.
 

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 # ------------------------------------------------- converts symbolic integers, floats and booleans to and from records
 
 
-_KNOWN = {number: schema.SymInt(as_int=number) for number in range(-1, 4097)}
-
-
 def encode_int(context: EncodeContext, value: int | torch.SymInt) -> schema.SymInt:
     """Encode an integer, plain or symbolic. Equal values share one record."""
     if isinstance(value, int):
-        return _KNOWN.get(value) or schema.SymInt(as_int=int(value))
+        known = context.plain_integers.get(value)
+        if known is None:
+            known = context.plain_integers[value] = schema.SymInt(as_int=int(value))
+        return known
     return symbolic_integer(context, value).record
 
 
