@@ -77,7 +77,6 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "one of several programs": (lambda s: L(s / "two.pt2"), errors.ArchiveError, "'one', 'two'. Pass method="),
     "another method": (lambda s: L(s / "two.pt2", method="three"), errors.ArchiveError, "no program 'three'. It holds 'one', 'two'"),
     "an unknown device": (lambda s: L(s / "good.pt2", device="gpu"), errors.DecodeError, "device 'gpu'. Use torch's device names"),
-    "an old way to weights": (lambda s: L(s / "good.pt2", weights="copy"), errors.ArchiveError, "copy=True"),
     "no place of weights": (lambda s: L(s / "good.pt2", weights=3), errors.ArchiveError, "a path, a Checkpoint"),
     "an unknown policy": (lambda s: L(s / "good.pt2", unknown_ops="skip"), errors.DecodeError, "'error', 'opaque'"),
     "an unknown plugin": (lambda s: L(s / "good.pt2", registry=Registry.only("none")), errors.PluginError, "names none, and no plugin"),

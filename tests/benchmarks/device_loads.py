@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from timing import Step, interleaved
 
 import graphwire
-from graphwire.bridge.tensors.storages import BUFFER_BYTES, DeviceCopies, TorchDevice
+from graphwire.bridge.tensors.storages import BUFFER_BYTES, Device, DeviceCopies
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> None:
             torch.cuda.synchronize(device)
 
     def through_buffers() -> None:
-        target = TorchDevice(device)
+        target = Device(device)
         with graphwire.open(program_file) as archive:
             records = archive.payloads_of(archive.method(None)).records
             copies = DeviceCopies(nbytes)

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 
 import graphwire
 from graphwire.bridge.tensors import storages as device_copies
-from graphwire.bridge.tensors.storages import DeviceCopies, TorchDevice
+from graphwire.bridge.tensors.storages import Device, DeviceCopies
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive.reader import ArchiveReader, payload_record
 from graphwire.wire.archive.writer import ArchiveWriter
@@ -178,7 +178,7 @@ def test_two_devices_share_two_buffers() -> None:
 
 
 def test_torchs_devices_without_queues_take_the_same_path() -> None:
-    device = TorchDevice(CPU)
+    device = Device(CPU)
     contents = [content_of(nbytes, nbytes) for nbytes in (0, 1, 5000)]
     copies = DeviceCopies(5001, 1000)
     with copies:
@@ -189,7 +189,7 @@ def test_torchs_devices_without_queues_take_the_same_path() -> None:
 def test_a_default_device_does_not_take_the_buffers() -> None:
     torch.set_default_device("meta")
     try:
-        assert TorchDevice(CPU).host_buffer(8).is_cpu
+        assert Device(CPU).host_buffer(8).is_cpu
     finally:
         torch.set_default_device(None)
 
@@ -214,7 +214,7 @@ _LOAD_TO_NOWHERE = """
 import re, sys
 import torch, graphwire
 from graphwire.bridge.tensors import storages
-from graphwire.bridge.tensors.storages import DeviceCopies, TorchDevice
+from graphwire.bridge.tensors.storages import DeviceCopies, Device
 
 def peak():
     return int(re.search(r"^VmHWM:\\s+(\\d+)", open("/proc/self/status").read(), re.M)[1]) << 10
@@ -228,7 +228,7 @@ with graphwire.open(sys.argv[1]) as archive:
     copies = DeviceCopies(payloads.nbytes)
     with copies:
         for record in payloads.records.values():
-            copies.copy(record, nowhere, TorchDevice(nowhere))
+            copies.copy(record, nowhere, Device(nowhere))
     print(peak() - before)
 """
 

@@ -49,8 +49,7 @@ def counted_bytes(tally: Callable[[int], object]) -> Iterator[None]:
 class Resource(ABC):
     """A context manager for what a block must give back: a file, memory, a mode of torch."""
 
-    @abstractmethod
-    def begin(self) -> None:
+    def begin(self) -> None:  # noqa: B027 - some acquire what they need at its first use
         """Acquire it."""
 
     @abstractmethod

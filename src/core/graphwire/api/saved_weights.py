@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,14 +20,16 @@ from graphwire.errors import (
 )
 from graphwire.registry import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
+from graphwire.wire.archive.digests import digests_of
 from graphwire.wire.archive.source import file_name
 from graphwire.wire.payloads import WEIGHTS, Payloads, Record, extent
 from graphwire.wire.remote import RemoteFile, UniversalPath, located
-
-if TYPE_CHECKING:
-    from graphwire.wire.weights.external_record import ExternalRecord
-    from graphwire.wire.weights.matching import WeightRecord
-    from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
+from graphwire.wire.weights.external_record import ExternalRecord
+from graphwire.wire.weights.folder import Folder, RemoteFolder
+from graphwire.wire.weights.matching import WeightRecord, match_records, weight_records
+from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace, find_store, store_named
+from graphwire.wire.weights.reference_table import location_problem, read_references, write_references
+from graphwire.wire.weights.writing import write_weights
 
 EXTERNAL = "external-weights"
 """The feature of programs whose weights are not all in their file."""
@@ -52,7 +53,6 @@ def references_for(
     if isinstance(weights, Default):
         return None
     payloads = [each for _, each in programs.values()]
-    from graphwire.wire.weights.matching import weight_records
 
     records = weight_records(payloads)
     views: dict[str, Record] = {
@@ -73,8 +73,6 @@ def references_for(
             f"the file could not refer to {place.shown!r}, which is not at or below its folder",
             remedy=f"Write the weights beside it: {f'{folder}/{Path(place.location).name}'!r}",
         )
-    from graphwire.wire.weights.opened_stores import store_named
-    from graphwire.wire.weights.writing import write_weights
 
     written = write_weights(store_named(registry, place.kind), place, records, views)
     place = place._replace(location=written.location)
@@ -88,8 +86,6 @@ def checked(references: WeightReferences) -> WeightReferences:
         EncodeError: a load would refuse them.
     """
     try:
-        from graphwire.wire.weights.reference_table import read_references, write_references
-
         read_references(write_references(references))
     except (TypeError, ValueError, OverflowError, RecursionError, GraphwireError) as error:
         kinds = ", ".join(each.kind for each in references.stores)
@@ -120,8 +116,6 @@ def without_external(program: Program) -> Program:
 def folder_of(file: object) -> Path | str | None:
     """Return the folder of a file that is going to be written, or its URL; None for an object without a path."""
     if isinstance(file, RemoteFile):
-        from graphwire.wire.weights.folder import RemoteFolder
-
         return RemoteFolder(file).path
     if not isinstance(file, (str, os.PathLike)):
         return None
@@ -132,12 +126,9 @@ def new_place(
     location: str | os.PathLike[str] | UniversalPath | RemoteFile, kind: str | None, registry: Registry
 ) -> StorePlace:
     """Return the place of a store that may not exist yet."""
-    from graphwire.wire.weights.opened_stores import StorePlace, find_store
-
     place = located(location)
     if kind is None:
         return find_store(registry, place, None, links=False)
-    from graphwire.wire.weights.folder import Folder, RemoteFolder
 
     if isinstance(place, RemoteFile):
         return StorePlace(kind, RemoteFolder(place.as_folder()), "")
@@ -151,8 +142,6 @@ def _with_files(
     records: dict[str, RecordReference],
 ) -> WeightReferences:
     """Return references to a store's records, with what identifies the files."""
-    from graphwire.wire.weights.opened_stores import store_named
-
     index = store_named(registry, place.kind).open(place.folder, place.location)
     used = {region.tensor for each in records.values() for region in each.regions}
     files: set[str] = set()
@@ -186,7 +175,6 @@ def relative_folder(path: Path | str, folder: Path | str | None) -> str | None:
         return ""
     if relative == ".." or relative.startswith("../") or Path(relative).is_absolute():
         return None
-    from graphwire.wire.weights.reference_table import location_problem
 
     if problem := location_problem(relative):
         raise ArchiveError(f"the file cannot refer to the folder {relative!r:.200}: {problem}")
@@ -226,9 +214,6 @@ def _refer(
     registry: Registry,
 ) -> WeightReferences:
     """Return references to weights that exist, after a comparison."""
-    from graphwire.wire.weights.matching import match_records
-    from graphwire.wire.weights.opened_stores import OpenedStores, find_store, store_named
-
     place = find_store(registry, chosen.location, chosen.kind, links=True)
     index = store_named(registry, place.kind).open(place.folder, place.location)
     tables, problems = [], list[Problem]()
@@ -243,8 +228,6 @@ def _refer(
     stores = [StoreReference(place.kind, place.location, None)]
     if chosen.check == "bytes":
         with OpenedStores(WeightReferences(stores), [place], registry) as opened:
-            from graphwire.wire.archive.digests import digests_of
-
             differing = list(_differences(table, views, records, opened))
             problems += [problem for _, problem in differing]
             for name, _ in differing:
@@ -282,8 +265,6 @@ def _with_digests(
         own: the records of the rank whose program is saved.
         digests: their digests.
     """
-    from graphwire.wire.archive.digests import digests_of
-    from graphwire.wire.weights.external_record import ExternalRecord
 
     others = {name: each for name, each in table.items() if own.get(name) != each}
     read = digests_of({name: ExternalRecord(opened, name, each).view for name, each in others.items()})
@@ -307,8 +288,6 @@ def _differences(
     opened: OpenedStores,
 ) -> Iterator[tuple[str, Problem]]:
     """Yield each record whose stored bytes differ from the program's."""
-    from graphwire.wire.weights.external_record import ExternalRecord
-
     for name, reference in table.items():
         stored = ExternalRecord(opened, name, reference).view()
         own = views[name].view()
@@ -352,8 +331,6 @@ def list_weights(payloads: Payloads, references: WeightReferences | None, divide
 
 
 def _weights(payloads: Payloads, remarks: Mapping[str, str]) -> Iterator[WeightInfo]:
-    from graphwire.wire.weights.external_record import ExternalRecord
-
     for name, meta in payloads.weights.items():
         described = meta.tensor_meta
         record = payloads.records.get(WEIGHTS + meta.path_name)
@@ -408,7 +385,6 @@ def export_weights(
     if exists:
         raise ArchiveError(f"{file_name(path)!r:.200} exists", remedy="Name a new file")
     place = new_place(path, None, registry)
-    from graphwire.wire.weights.opened_stores import store_named
 
     store = store_named(registry, place.kind)
     if store.takes_storages:
@@ -416,10 +392,8 @@ def export_weights(
             f"the store {store.name!r} keeps storages, not weights by name",
             remedy="Name a file such as model.safetensors",
         )
-    from graphwire.wire.weights.matching import weight_records
 
     records = weight_records([payloads])
-    from graphwire.wire.weights.writing import write_weights
 
     written = write_weights(store, place, records, payloads.records)
     kept = {weight.name for name in written.records for weight in records[name].weights}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -185,11 +185,6 @@ def check_weights_choice(weights: object, *, tensors: bool) -> None:
     Raises:
         ArchiveError: it is something else.
     """
-    if isinstance(weights, str) and weights in ("map", "copy") and not Path(weights).exists():
-        raise ArchiveError(
-            f"weights={weights!r} is the path of weights, and there is none",
-            remedy=f"Use copy={weights == 'copy'}",
-        )
     if weights is None or isinstance(weights, (*STORE_CHOICES, Default)):
         return
     if tensors and isinstance(weights, Mapping):
@@ -358,17 +353,10 @@ class AttachedWeights(Closing):
         records = self._external(payloads)
         if self.divided and records and self.references is not None:
             from graphwire.wire.weights.external_record import ExternalRecord
-            from graphwire.wire.weights.opened_stores import OpenedStores
 
             names = {name for name, each in payloads.records.items() if isinstance(each, ExternalRecord)}
-            stores = OpenedStores(
-                self.references,
-                records[0].stores.places,
-                self._registry,
-                checked=records[0].stores.checked,
-                limits=self._limits,
-            )
-            self._stores.append(stores)
+            saved = records[0].stores
+            stores = self._opened(self.references, saved.places, checked=saved.checked)
             records = [
                 ExternalRecord(stores, name, each)
                 for name, each in self.references.records.items()
@@ -425,7 +413,7 @@ class AttachedWeights(Closing):
     def _saved_stores(self) -> OpenedStores:
         """Return the stores that the file names."""
         if self._saved is None:
-            from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
+            from graphwire.wire.weights.opened_stores import StorePlace
 
             references = self.references or WeightReferences()
             places = [
@@ -434,17 +422,24 @@ class AttachedWeights(Closing):
                 else StorePlace(each.kind, self._folder.at(each.folder), each.location)
                 for each in references.stores
             ]
-            self._saved = OpenedStores(
-                references, places, self._registry, **self._of_ranks(), cache=self._cache
-            )
-            self._stores.append(self._saved)
+            self._saved = self._opened_for_ranks(references, places, cache=self._cache)
         return self._saved
 
-    def _of_ranks(self) -> _OfRanks:
-        """Return the options of stores for weights that may be divided between ranks."""
+    def _opened_for_ranks(self, *of: Any, **options: Any) -> OpenedStores:
+        """Open stores of weights that may be divided between ranks."""
         lost = f"the weights are divided between {self.divided} ranks" if self.divided else ""
         ranks = 0 if self.references is None else len(self.references.ranks)
-        return {"unusable": lost, "maps": ranks < 2, "limits": self._limits}
+        return self._opened(*of, unusable=lost, maps=ranks < 2, **options)
+
+    def _opened(
+        self, references: WeightReferences, places: list[StorePlace | None], **options: Any
+    ) -> OpenedStores:
+        """Open stores, which are closed with the file. Options are those of `OpenedStores`."""
+        from graphwire.wire.weights.opened_stores import OpenedStores
+
+        stores = OpenedStores(references, places, self._registry, limits=self._limits, **options)
+        self._stores.append(stores)
+        return stores
 
     def _external(self, payloads: Payloads) -> list[ExternalRecord]:
         if not self._stores:
@@ -481,7 +476,7 @@ class AttachedWeights(Closing):
 
     def _given(self, payloads: Payloads, table: Collection[str], copied: bool) -> dict[str, ExternalRecord]:
         """Return the records of a program as tensors of the store that the caller names."""
-        from graphwire.wire.weights.opened_stores import OpenedStores, find_store, store_named
+        from graphwire.wire.weights.opened_stores import find_store, store_named
 
         choice = self._choice
         assert isinstance(choice, STORE_CHOICES)  # `is_given`
@@ -495,14 +490,8 @@ class AttachedWeights(Closing):
             if all(each is not None and each.takes_storages == store.takes_storages for each in kinds):
                 from graphwire.wire.weights.external_record import ExternalRecord
 
-                stores = OpenedStores(
-                    references,
-                    [place] * len(references.stores),
-                    self._registry,
-                    checked=store.takes_storages,
-                    **self._of_ranks(),
-                )
-                self._stores.append(stores)
+                places = [place] * len(references.stores)
+                stores = self._opened_for_ranks(references, places, checked=store.takes_storages)
                 return {
                     name: ExternalRecord(stores, name, self._table[name], copied=copied) for name in table
                 }
@@ -517,12 +506,6 @@ class AttachedWeights(Closing):
 
 def _below(folder: Path | str, name: str) -> Path | str:
     return folder / name if isinstance(folder, Path) else f"{folder}/{name}".rstrip("/")
-
-
-class _OfRanks(TypedDict):
-    unusable: str
-    maps: bool
-    limits: Limits
 
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"

@@ -6,7 +6,7 @@ import functools
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
@@ -31,32 +31,7 @@ _Fill: TypeAlias = Callable[[int, memoryview], object]
 """Fills memory with a record's bytes that begin at an offset."""
 
 
-class Device(Protocol):
-    """What copying to a device needs of it. Tensors here are rows of bytes."""
-
-    def allocate(self, nbytes: int) -> torch.Tensor:
-        """Return new memory of the device.
-
-        Raises:
-            torch.OutOfMemoryError: the device has no such memory left.
-        """
-        ...
-
-    def host_buffer(self, nbytes: int) -> torch.Tensor:
-        """Return new memory of the host that `copy` accepts, pinned if the device can read such memory by itself."""
-        ...
-
-    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
-        """Begin to copy a part of a host buffer to as many bytes of the device. The part stays unchanged until a fence made
-        later has passed."""
-        ...
-
-    def fence(self) -> Callable[[], object]:
-        """Return a function that waits until all copies that have begun are done."""
-        ...
-
-
-class TorchDevice:
+class Device:
     """A device of torch.
 
     On CUDA devices copies are queued on the current stream, so that work queued there later sees the copied bytes. On other
@@ -68,7 +43,11 @@ class TorchDevice:
         self._queues = device.type == "cuda"
 
     def allocate(self, nbytes: int) -> torch.Tensor:
-        """Return new memory of the device."""
+        """Return new memory of the device, as a row of bytes.
+
+        Raises:
+            torch.OutOfMemoryError: the device has no such memory left.
+        """
         return torch.empty(nbytes, dtype=torch.uint8, device=self._device)
 
     def host_buffer(self, nbytes: int) -> torch.Tensor:
@@ -76,7 +55,8 @@ class TorchDevice:
         return torch.empty(nbytes, dtype=torch.uint8, device="cpu", pin_memory=self._queues)
 
     def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
-        """Copy; on a CUDA device, only begin to."""
+        """Copy a part of a host buffer; on a CUDA device, only begin to. The part stays unchanged until a fence made later has
+        passed."""
         target.copy_(source, non_blocking=self._queues)
 
     def fence(self) -> Callable[[], object]:
@@ -98,7 +78,7 @@ def _pass() -> None:
 
 def device_for(device: torch.device) -> Device | None:
     """Return the device that storages are copied to; None if they need no copy, on the CPU and the meta device."""
-    return None if device == _CPU or device.type in ("cpu", "meta") else TorchDevice(device)
+    return None if device == _CPU or device.type in ("cpu", "meta") else Device(device)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -131,9 +111,6 @@ class DeviceCopies(Resource):
         self._buffers: list[_Buffer] = []
         """At most two; the first is filled next."""
         self._readers: Threads | None = None
-
-    def begin(self) -> None:
-        """Do nothing: what a copy needs is acquired by the first one."""
 
     def copy(self, record: Record, named: torch.device, device: Device) -> torch.Tensor:
         """Return new memory of a device that the bytes of a record are copied to.
@@ -416,9 +393,6 @@ class StorageTable(Resource):
     _bytes: dict[tuple[str, torch.device], torch.Tensor] = field(default_factory=dict)
     _copies: DeviceCopies | None = None
     """The copies to devices, once there is one."""
-
-    def begin(self) -> None:
-        """Do nothing: the first copy acquires what it needs."""
 
     def end(self, error: BaseException | None) -> None:
         """Wait for the copies to devices. After an error, release the memory that they went to, even if the error is kept."""
