@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import torch
 from hostile import Change, Victim, get, put
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.export import Dim, export
@@ -213,3 +214,68 @@ def test_hostile_structures_are_refused_alike(name: str, place: str) -> None:
 
     theirs, _ = _loaded(GOOD.with_document(change))
     assert isinstance(theirs, str)
+
+
+# ------------------------------------------------------------------------------------------------------ the calls of nodes
+
+
+class Calls(nn.Module):
+    """Calls an operator with a schema, a function of Python and a higher-order operator."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        z = torch.sub(x, y, alpha=2).new_full((x.shape[0] * 2 - y.shape[0],), 1.0)
+        return torch.cond(z.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (z,))
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    SIZES = {"x": {0: Dim("n", min=3, max=9)}, "y": {0: 1}}
+    NODES = Victim.of(graphwire.dumps(export(Calls(), (torch.ones(4), torch.ones(1)), dynamic_shapes=SIZES)))
+TARGETS = ["_operator.sub", "torch.ops.aten.sub.Tensor", "torch.ops.higher_order.cond"]
+COMPUTED: dict[str, list[str]] = {}
+"""What programs compute, by their content hash."""
+
+
+@settings(max_examples=200)
+@example(TARGETS[0], [0, 1], ["a", "b"], [1, 1])
+@example(TARGETS[0], [1, 0], ["b", "a"], [1, 1])
+@example(TARGETS[0], [0, 1], ["z", "y"], [1, 1])
+@example(TARGETS[0], [1, 0], ["y", "z"], [1, 1])
+@example(TARGETS[2], [0, 2, 1, 3], ["a", "c", "b", "d"], [1, 1, 1, 1])
+@example(TARGETS[2], [0, 1, 2, 3], ["a", "b", "c", "d"], [1, 1, 1, 1])
+@given(
+    st.sampled_from(TARGETS),
+    st.permutations(range(4)),
+    st.lists(st.sampled_from(["", "a", "b", "self", "other", "alpha", "z"]), min_size=4, max_size=4),
+    st.lists(st.sampled_from([None, 0, 1, 2]), min_size=4, max_size=4),
+)
+def test_programs_of_one_hash_call_operators_alike(
+    target: str, order: list[int], names: list[str], kinds: list[int | None]
+) -> None:
+    def change(tree: Any) -> None:
+        node = next(each for each in get(tree, "graph_module.graph.nodes") if each["target"] == target)
+        inputs = [node["inputs"][index] for index in order if index < len(node["inputs"])]
+        for each, name, kind in zip(inputs, names, kinds, strict=False):
+            each["name"], each["kind"] = name, kind
+        node["inputs"] = inputs
+
+    data = NODES.with_document(change)
+    with suppress(GraphwireError):
+        calls = [
+            f"{node.target} {node.args} {sorted(node.kwargs.items())}"
+            for node in graphwire.loads(data).graph.nodes
+            if node.op == "call_function"
+        ]
+        assert COMPUTED.setdefault(graphwire.content_hash(data), calls) == calls
+
+
+def test_two_inputs_for_one_parameter_are_refused() -> None:
+    def change(tree: Any) -> None:
+        (node,) = (
+            each for each in get(tree, "graph_module.graph.nodes") if each["target"].endswith("sub.Tensor")
+        )
+        node["inputs"] = [{**node["inputs"][1], "name": ""}, *node["inputs"]]
+
+    for load in (graphwire.loads, graphwire.load_module):
+        with pytest.raises(GraphwireError, match="two inputs for one parameter"):
+            load(NODES.with_document(change))

@@ -127,6 +127,8 @@ class PredispatchFunctions(_FunctionTable):
 
 
 _INPUT = "launch"
+_NUMBERS = frozenset(("kernel_idx", "constant_args_idx"))
+"""The arguments that are numbers of tables of a process. A file has none, but what they stand for."""
 _TYPE = "triton.language"
 """The only key of the data that represents an element type of Triton."""
 _CONFIGURED = frozenset({"kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg"})
@@ -185,7 +187,7 @@ def encode_launch(
             "torch's table has no Triton kernel, or no constant arguments, under the number in this call",
             remedy="Save in the process that exported the program",
         )
-    rest = {key: value for key, value in kwargs.items() if key not in ("kernel_idx", "constant_args_idx")}
+    rest = {key: value for key, value in kwargs.items() if key not in _NUMBERS}
     kernel = _described(kernel)
     identity: dict[str, Any] = {"module": kernel.module, "name": kernel.name, "source": kernel.source}
     launch = {
@@ -213,7 +215,7 @@ def decode_launch(
             "kernel": {"module": str(module), "name": str(name), "source": str(source), **more},
             "constants": dict(texts),
             "rest": dict(rest),
-        } if isinstance(tuning := more.get("tuning", []), list):
+        } if isinstance(tuning := more.get("tuning", []), list) and _NUMBERS.isdisjoint(rest):
             constants = {key: _decode_constant(value) for key, value in texts.items()}
             wanted = MissingKernel(module, name, source, tuning)
             kernels = list(reversed(table.id_to_kernel.values()))

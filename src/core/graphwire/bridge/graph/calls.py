@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -230,6 +230,10 @@ def _decode_by_schema(
         for index, named in enumerate(record.inputs)
     ]
     values = dict(zip(names, given, strict=True))
+    if len(values) < len(names):
+        raise DecodeError(
+            f"{record.target} has two inputs for one parameter: one by name, one by its position"
+        )
     kinds = {name: named.kind for name, named in zip(names, record.inputs, strict=True)}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -261,9 +265,27 @@ def _decode_in_order(
     called: Operator, record: Node, given: list[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     args, kwargs = call_of(record.inputs, given)
+    _check_positions(called, [named.name for named in record.inputs if named.name not in kwargs])
     if len(args) < called.needed:  # FX would generate an operation without operands
         raise DecodeError(f"{record.target} takes {called.needed} arguments by position, not {len(args)}")
     return args, kwargs
+
+
+def _check_positions(called: Operator, names: Sequence[str]) -> None:
+    """Raise if inputs that are passed by position have the names of other parameters: whoever reads the file, and the content
+    hash, would take them for those. Of a single name of no parameter, which another release may have used, only one call follows.
+    """
+    if not any(names):
+        return
+    declared = [name for name, _ in called.parameters]
+    several = sum(map(bool, names)) > 1
+    for index, name in enumerate(names):
+        if name and declared[index : index + 1] != [name] and (several or name in declared):
+            raise DecodeError(
+                f"{called.name} has no parameter {name!r:.80} at the position of that input",
+                place=f"inputs[{index}]",
+                remedy="The file was edited, or the function has other parameters here",
+            )
 
 
 _DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_in_order, "generic": _decode_in_order}

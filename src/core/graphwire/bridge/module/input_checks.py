@@ -6,6 +6,7 @@ import enum
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import torch
@@ -80,6 +81,10 @@ NAMES: dict[str, Any] = {
     "where": _where,
 }
 """All names that the code of conditions may use, besides those of inputs."""
+_ATTRIBUTES = frozenset("size stride storage_offset item __neg__ ndim __qualname__".split()) | {
+    name for name in dir(math) if name[0] != "_"
+}
+"""The attributes that it may read, besides those of sources."""
 
 
 class InputChecks(torch.nn.Module):
@@ -138,9 +143,25 @@ class InputChecks(torch.nn.Module):
         body = "\n ".join([*lines, "return"])
         # What torch calls may import modules, with the function that its caller has for it. No condition can name it.
         scope = {**NAMES, **names, "__builtins__": {"__import__": __import__}}
+        # The one `exec` of the package. Its text is made of numbers, `v0` …, names of `NAMES`, and texts of a file as literals.
         exec(compile(f"def check({parameters}):\n {body}\n", "<checks of a program's inputs>", "exec"), scope)  # noqa: S102
-        check: Callable[..., int | None] = scope["check"]
-        return check
+        check: Any = scope["check"]
+        steps = {
+            of
+            for each in self._conditions
+            for source in each.sources
+            for kind, of in source.steps
+            if kind != "item"
+        }
+        uses, parts = frozenset(check.__code__.co_names), check.__code__.co_consts
+        if not uses <= {*NAMES, *names, *_ATTRIBUTES, *steps} or any(
+            isinstance(each, CodeType) for each in parts
+        ):
+            raise DecodeError(
+                f"a condition of the inputs uses {', '.join(sorted(uses))!s:.200}"
+            )  # a text became code
+        result: Callable[..., int | None] = check
+        return result
 
     def _message(self, condition: Condition, inputs: Sequence[Any]) -> str:
         """Return what is wrong. Of an input that is no tensor, or one of another rank, only that is of use."""

@@ -69,6 +69,11 @@ class Condition(NamedTuple):
     traced: bool = True
     """Whether a symbolic trace asserts it. Types and literals are those of the trace."""
 
+    @property
+    def sources(self) -> Iterator[Source]:
+        """All places in the inputs that it reads."""
+        return (each for each in (self.subject, *self.others) if each is not None)
+
     def message(self, names: Sequence[str], inputs: Sequence[Any]) -> str:
         """Return what is wrong with inputs that break the condition."""
         demand = self.demand.format(*(each.text(names) for each in self.others))
@@ -328,24 +333,38 @@ def guard_condition(guard: str, paths: Mapping[tuple[Any, ...], int]) -> Conditi
     tree = ast.parse(guard, mode="eval").body
     sources: list[Source] = []
     try:
-        made = _Guard(paths, sources).visit(tree)
+        made = ast.fix_missing_locations(_Guard(paths, sources).visit(tree))
     except LookupError:
         return None
-    code = ast.unparse(ast.fix_missing_locations(made))
-    for index, source in enumerate(sources):
-        code = code.replace(f"_source_{index}_", source.code())
+    subject, demand = None, f"{_demand(made, sources)} must hold"
     if isinstance(made, ast.Compare) and (word := _WORDS.get(type(made.ops[0]))) is not None:
         left, right = made.left, made.comparators[0]
-        if isinstance(left, ast.Name) and left.id == "_source_0_":
-            return Condition(code, sources[0], f"must be {word}{_demand(right, sources)}", tuple(sources))
-    return Condition(code, None, f"{_demand(made, sources)} must hold", tuple(sources))
+        if isinstance(left, ast.Name) and left.id == _name(0):
+            subject, demand = sources[0], f"must be {word}{_demand(right, sources)}"
+    # Trees, not texts, take the places of names: a key may look like one.
+    placed = _Placed([ast.parse(source.code(), mode="eval").body for source in sources]).visit(made)
+    return Condition(ast.unparse(placed), subject, demand, tuple(sources))
 
 
 def _demand(tree: ast.expr, sources: Sequence[Source]) -> str:
     text = ast.unparse(tree)
     for index in range(len(sources)):
-        text = text.replace(f"_source_{index}_", f"{{{index}}}")
+        text = text.replace(_name(index), f"{{{index}}}")
     return text
+
+
+class _Placed(ast.NodeTransformer):
+    """Replaces the names of sources by what reads them."""
+
+    def __init__(self, codes: Sequence[ast.expr]) -> None:
+        self._codes = {_name(index): code for index, code in enumerate(codes)}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._codes.get(node.id, node)
+
+
+def _name(index: int) -> str:
+    return f"_source_{index}_"
 
 
 class _Guard(ast.NodeTransformer):
@@ -391,7 +410,7 @@ class _Guard(ast.NodeTransformer):
             raise LookupError
         if source not in self._sources:
             self._sources.append(source)
-        return ast.Name(f"_source_{self._sources.index(source)}_", ast.Load())
+        return ast.Name(_name(self._sources.index(source)), ast.Load())
 
     def _found(self, steps: Sequence[Step]) -> Source | None:
         """Return the input whose path is the longest beginning of the steps, and the steps from there."""

@@ -222,7 +222,8 @@ def _callee(target: Any) -> tuple[str | None, str]:
 def _attribute(path: str) -> str:
     text = "self"
     for part in path.split("."):
-        if keyword.iskeyword(part):  # torch writes `self.lambda`, which Python's compiler rejects
+        # torch writes `self.lambda`, which Python's compiler rejects, and wide letters, which it reads as plain ones
+        if keyword.iskeyword(part) or not (part.isascii() or unicodedata.is_normalized("NFKC", part)):
             text = f'getattr({text}, "{part}")'
             continue
         if not part.isdecimal():
@@ -413,29 +414,37 @@ def _taken_below() -> frozenset[str]:
     return frozenset(dir(torch.nn.Module()))
 
 
+_BREAKS = frozenset("\n\r\0")
+"""What no text of Python's code has between its quotes."""
+
+
 def path_fault(held: Iterable[tuple[str, str]]) -> str | None:
     """Return why attributes cannot all be set on the module of a program; None if they can.
 
     Args:
         held: the kind and path of each.
     """
-    kinds: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     taken, taken_below = taken_attributes(), _taken_below()
     for kind, path in held:
-        if kinds.setdefault(path, kind) != kind:
-            return f"{path!r:.80} is the path of a {kinds[path]} and of a {kind}"
-        first, *below = path.split(".")
-        if path == "self" or first in taken or not taken_below.isdisjoint(below):
+        # Python normalizes names in code: a wide letter reads the attribute of the plain one.
+        read = path if path.isascii() else unicodedata.normalize("NFKC", path)
+        other, of = found.setdefault(read, (path, kind))
+        if of != kind and other == path:
+            return f"{path!r:.80} is the path of a {of} and of a {kind}"
+        if other != path:
+            return f"{path!r:.80} cannot be the path of a {kind}: Python's code reads {read!r:.80} by it, the path of a {of}"
+        if not _BREAKS.isdisjoint(path):
+            return f"{path!r:.80} cannot be the path of a {kind}: Python's compiler rejects code with this line break or null"
+        first, *below = read.split(".")
+        if read == "self" or first in taken or not taken_below.isdisjoint(below):
             return f"{path!r:.80} cannot be the path of a {kind}: the module of a program has another attribute of that name"
     free: set[str] = set()
-    for path, kind in kinds.items():
-        # Python normalizes names in code: a wide letter reads the attribute of the plain one.
-        if not path.isascii() and (read := unicodedata.normalize("NFKC", path)) != path and read in kinds:
-            return f"{path!r:.80} cannot be the path of a {kind}: Python's code reads {read!r:.80} by it"
-        above = path
+    for read, (path, kind) in found.items():
+        above = read
         while (above := above.rpartition(".")[0]) and above not in free:
-            if above in kinds:
-                return f"{path!r:.80} cannot be the path of a {kind}: a {kinds[above]} is at {above!r:.80}"
+            if above in found:
+                return f"{path!r:.80} cannot be the path of a {kind}: a {found[above][1]} is at {found[above][0]!r:.80}"
             free.add(above)
     return None
 
