@@ -24,8 +24,6 @@ from graphwire.hooks import ConstantCodec, OpHandler, Tree
 from graphwire_plugins.constants import TensorSubclasses
 from graphwire_plugins.ops import LibraryOverloads
 
-__all__ = ["TorchaoOperators", "TorchaoTensors"]
-
 GRAPHWIRE_API = 1
 """The version of graphwire's plugin interface that this module uses."""
 

@@ -23,8 +23,6 @@ from graphwire import hookimpl
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks import Tree, TreeSpec, TreespecSerializer, dump_json, load_json
 
-__all__ = ["DynamicCaches", "EncoderDecoderCaches", "ModelOutputs", "StaticCaches", "register"]
-
 GRAPHWIRE_API = 1
 """The version of graphwire's plugin interface that this module uses."""
 

@@ -16,8 +16,6 @@ from graphwire.errors import EncodeError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["pieces_of", "stored_names"]
-
 _Shapes: TypeAlias = "Mapping[str, Sequence[int]]"
 _REMEDY = 'Name such weights yourself, with `graphwire.Piece`s, or keep them in the file: Checkpoint(…, names=, rest="file")'
 

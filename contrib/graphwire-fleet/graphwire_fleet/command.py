@@ -15,8 +15,6 @@ from graphwire_fleet.commands.reading import add_inspect, add_targets, add_verif
 from graphwire_fleet.commands.rewriting import add_convert, add_undo, add_upgrade
 from graphwire_fleet.questions import QUESTIONS
 
-__all__ = ["ACTIONS", "FleetCommand"]
-
 
 class Action(NamedTuple):
     """What `graphwire fleet NAME` does."""

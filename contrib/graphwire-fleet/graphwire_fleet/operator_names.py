@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["plain_name", "spellings", "split_target"]
-
 _TORCH_OPS = "torch.ops."
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from graphwire.errors import GraphwireError
 from graphwire_fleet.operator_names import plain_name, spellings
 
-__all__ = ["UnknownNameError", "distribution_named", "operators_named", "target_facts"]
-
 _MOST_NEAR = 3
 
 

@@ -7,8 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from graphwire_fleet.parameters import distribution_named, operators_named, target_facts
 
-__all__ = ["QUESTIONS", "Parameter", "Question"]
-
 
 class Parameter(NamedTuple):
     """What a question is asked with: a word of the command line; or if its name begins with `--` an option, None if left out."""

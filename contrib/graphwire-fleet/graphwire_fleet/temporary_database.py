@@ -10,8 +10,6 @@ from tempfile import TemporaryDirectory, gettempdir
 
 from graphwire.errors import ArchiveError
 
-__all__ = ["temporary_database"]
-
 
 @contextmanager
 def temporary_database() -> Iterator[sqlite3.Connection]:

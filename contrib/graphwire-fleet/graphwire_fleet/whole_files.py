@@ -10,8 +10,6 @@ from typing import BinaryIO
 from graphwire.errors import ArchiveError, GraphwireError, exception_text
 from graphwire.wire.weights.folder import Folder
 
-__all__ = ["OWN_FILES", "not_writable", "remove_unfinished", "whole_file"]
-
 OWN_FILES = "Remove it: a catalogue or journal has regular files of its own"
 """What to do about links, pipes and folders in place of such files."""
 

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Consumer", "Failure", "File", "Packed", "Result", "Row", "Work"]
-
 Row: TypeAlias = Mapping[str, Any]
 """A row of a table, by column."""
 

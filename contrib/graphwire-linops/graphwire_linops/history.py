@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from graphwire.hooks import NodeEditor, OpsetStep
 
-__all__ = ["STEPS"]
-
 PROJECT, NORM_PROJECT, UNIT = (
     f"torch.ops.linops.{name}.default" for name in ("project", "norm_project", "unit")
 )

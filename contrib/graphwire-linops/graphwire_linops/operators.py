@@ -15,8 +15,6 @@ from torch.fx.experimental.proxy_tensor import (
 )
 from torch.utils import _pytree as pytree
 
-__all__ = ["Pointwise", "apply", "project", "smooth", "unit"]
-
 
 @torch.library.custom_op("linops::project", mutates_args=())
 def project(x: torch.Tensor, weight: torch.Tensor, transposed: bool) -> torch.Tensor:

@@ -14,8 +14,6 @@ from graphwire.hooks import OpHandler, OpsetUpgrader, hookimpl
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 from graphwire_linops.history import STEPS
 
-__all__ = ["OPSET", "LinopsApply", "LinopsOverloads"]
-
 OPSET = 4
 """The current version of the operators, as in `history`."""
 

@@ -35,8 +35,6 @@ from graphwire.schema import (
 from graphwire.schema.texts.metadata import EXACT_STACK, parse_modules, split_modules
 from graphwire.schema.trees import TraceTexts
 
-__all__ = ["graphs_of"]
-
 MAX_TEXT = 500
 """The maximum number of characters of custom metadata to show."""
 

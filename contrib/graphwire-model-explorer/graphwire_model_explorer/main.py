@@ -8,8 +8,6 @@ from model_explorer import Adapter, AdapterMetadata, ModelExplorerGraphs
 
 from graphwire_model_explorer.graphs import graphs_of
 
-__all__ = ["GraphwireAdapter"]
-
 
 class GraphwireAdapter(Adapter):  # type: ignore[misc]
     """An adapter for files of graphwire and of `torch.export.save`, which it reads as records."""

@@ -22,8 +22,6 @@ from graphwire_fleet.catalogue import (
 )
 from graphwire_fleet.tables import FILES
 
-__all__ = ["Answer", "QueryError", "answer", "ask", "opened"]
-
 ROWS_AT_ONCE = 1_000
 _ATTEMPTS, _WAIT = 10, 0.05
 """How often a query begins at most, if a writer removes parts that it is about to read, and seconds between."""

@@ -18,8 +18,6 @@ from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire_fleet.asking.answers import Answer, QueryError
 from graphwire_fleet.whole_files import not_writable
 
-__all__ = ["print_answer", "write_answer"]
-
 _MOST_SHOWN = 1_000
 """The rows that a table shows at most."""
 _MOST_TEXT = 300

@@ -23,8 +23,6 @@ from graphwire_fleet.tables import FILES, TABLES, decode_rows
 from graphwire_fleet.temporary_database import temporary_database
 from graphwire_fleet.work import File, Packed
 
-__all__ = ["Catalogue", "compact", "open_catalogue"]
-
 _FINAL: Final = tuple(
     sorted(
         each.__name__

@@ -14,8 +14,6 @@ from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder as LinklessFolder
 from graphwire_fleet.whole_files import OWN_FILES, remove_unfinished, whole_file
 
-__all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_at"]
-
 
 class Folder(Protocol):
     """A folder with folders of files, named `tables/name.parquet`."""

@@ -13,8 +13,6 @@ from graphwire_fleet.catalogue.folders import Folder
 from graphwire_fleet.catalogue.parts import Commit, UnreadablePartError, commit, file_of, remove_parts
 from graphwire_fleet.tables import TABLES
 
-__all__ = ["merge_parts"]
-
 _ROWS_A_GROUP = 1 << 16
 
 

@@ -14,8 +14,6 @@ from graphwire_fleet.catalogue.parts import Commit, commit, commits_of, sweep, w
 from graphwire_fleet.catalogue.views import add_views, connect, reading_parts
 from graphwire_fleet.tables import FILES
 
-__all__ = ["MEMORY", "PartWriter"]
-
 MEMORY: Final = "256MB"
 """The memory of DuckDB in a process that writes."""
 _MOST_PARTS: Final = 32

@@ -22,20 +22,6 @@ from graphwire.errors import ArchiveError, GraphwireError
 from graphwire_fleet.catalogue.folders import Folder
 from graphwire_fleet.tables import SCHEMA, TABLES
 
-__all__ = [
-    "READS_A_PART",
-    "Commit",
-    "UnreadablePartError",
-    "check_place",
-    "check_schema",
-    "commits_of",
-    "create",
-    "file_of",
-    "part_named_in",
-    "remove_parts",
-    "sweep",
-]
-
 _ABOUT, _COMMITS = "catalogue.json", "commits"
 _NAME: Final = re.compile(r"[0-9]{8}-[A-Za-z0-9._-]+-[0-9a-f]{8}")
 

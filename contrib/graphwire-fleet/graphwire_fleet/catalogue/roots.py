@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from graphwire.wire.remote import located, shown_url, url_of
 
-__all__ = ["roots_of"]
-
 _MAGIC = frozenset("*?[")
 
 

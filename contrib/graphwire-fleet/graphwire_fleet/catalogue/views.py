@@ -26,8 +26,6 @@ from graphwire_fleet.catalogue.parts import (
 )
 from graphwire_fleet.tables import FILES, TABLES
 
-__all__ = ["GONE", "add_views", "check_damage", "connect", "lock_down", "reading_parts"]
-
 GONE: Final = "gone"
 """The work of a row that takes a file out of the catalogue."""
 

@@ -12,8 +12,6 @@ from graphwire.cli.options import add_storage_options
 from graphwire.cli.terminal import Output, Section
 from graphwire_fleet.questions import Question
 
-__all__ = ["add_columns", "add_compact", "add_query", "asking"]
-
 
 def add_query(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `query`."""

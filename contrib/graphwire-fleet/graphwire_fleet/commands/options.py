@@ -11,8 +11,6 @@ from graphwire.cli.options import add_limits
 from graphwire.cli.terminal import Output
 from graphwire_fleet.work import File
 
-__all__ = ["add_engine", "add_patterns", "engine_options", "listed"]
-
 _MOST_SECONDS = 10_000_000
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 

@@ -11,8 +11,6 @@ from graphwire.cli.options import open_options
 from graphwire.cli.terminal import Output
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
 
-__all__ = ["add_inspect", "add_targets", "add_verify"]
-
 
 def add_inspect(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `inspect`."""

@@ -16,8 +16,6 @@ from graphwire.cli.terminal import Output
 from graphwire.errors import OpsetError
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
 
-__all__ = ["add_convert", "add_undo", "add_upgrade"]
-
 _IMPOSSIBLE = OpsetError.__name__
 
 

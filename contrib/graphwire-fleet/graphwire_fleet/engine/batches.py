@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from graphwire_fleet.work import File, Packed, Result
 
-__all__ = ["Bounds", "Counts", "Done", "cut", "tapered"]
-
 _BYTES_A_SECOND = 4 << 20
 _LAST_PIECES = 2, 4, 8
 """Into how many pieces the last batches are cut, those in the middle and the last ones."""

@@ -33,8 +33,6 @@ from graphwire_fleet.engine.child import (
 )
 from graphwire_fleet.work import Failure, File, Result, Work
 
-__all__ = ["Bounded", "FleetError"]
-
 _LOOK = 0.1
 """Seconds between two looks at time and memory."""
 _START_SECONDS = 300.0

@@ -25,18 +25,6 @@ from graphwire.wire.remote import url_of
 from graphwire_fleet.engine.batches import Bounds, Counts
 from graphwire_fleet.work import Failure, File, Packed, Result, Work
 
-__all__ = [
-    "BOARD",
-    "OUT_OF_MEMORY",
-    "Broken",
-    "Piece",
-    "Ready",
-    "index_on",
-    "packed",
-    "put_index",
-    "work_for",
-]
-
 OUT_OF_MEMORY = "OutOfMemory"
 BOARD = mmap.PAGESIZE
 """The size of the memory that both processes share: it has the index of the file that is worked on."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["cpu_count", "memory_for"]
-
 _CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
 _LEFT = 5
 """One part of so many is left to others."""

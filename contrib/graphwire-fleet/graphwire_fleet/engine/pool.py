@@ -12,8 +12,6 @@ from graphwire_fleet.engine.bounded import Bounded, FleetError
 from graphwire_fleet.engine.machine import cpu_count, memory_for
 from graphwire_fleet.work import File, Work
 
-__all__ = ["Pool", "Workers"]
-
 
 class Workers(Protocol):
     """What runs batches."""

@@ -11,8 +11,6 @@ from graphwire.cli.terminal import Output, size_text
 from graphwire_fleet.engine.batches import Counts
 from graphwire_fleet.work import File
 
-__all__ = ["CLEAR", "Progress"]
-
 CLEAR = "\r\x1b[K"
 _SECONDS = 0.5
 _DELAY = 1.0

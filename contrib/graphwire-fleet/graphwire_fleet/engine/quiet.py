@@ -12,8 +12,6 @@ from typing import TextIO
 
 from graphwire.cli.terminal import Output
 
-__all__ = ["quiet"]
-
 
 @contextmanager
 def quiet(output: Output) -> Iterator[None]:

@@ -15,8 +15,6 @@ from graphwire_fleet.engine.bounded import Bounded, FleetError
 from graphwire_fleet.engine.machine import cpu_count, memory_for
 from graphwire_fleet.work import File, Work
 
-__all__ = ["RayWorkers"]
-
 _LOCAL = "local"
 _RETRIES = 3
 """How often a batch is tried again whose machine is lost."""

@@ -20,8 +20,6 @@ from graphwire_fleet.engine.progress import Progress
 from graphwire_fleet.engine.quiet import quiet
 from graphwire_fleet.work import Consumer, File, Work
 
-__all__ = ["Files", "Summary", "run"]
-
 _CHUNK = 1024
 """How many listed files the consumer is asked about at once."""
 _AHEAD = 2

@@ -14,8 +14,6 @@ import msgspec
 
 from graphwire.schema import DTYPE_NAMES, Argument, Node, SequenceValue, by_variant, decode_float, variant_of
 
-__all__ = ["FORMS", "arguments_of"]
-
 _MOST_LEVELS = 64
 """The levels of nested arguments that are written; below is `{"deeper": true}`."""
 

@@ -14,8 +14,6 @@ from graphwire_fleet.operator_names import split_target
 from graphwire_fleet.reading.arguments import arguments_of
 from graphwire_fleet.work import Row
 
-__all__ = ["node_rows"]
-
 
 def node_rows(program: Program) -> Iterator[Row]:
     """Yield a row for each node of a graph, and after each graph those of its subgraphs."""

@@ -17,8 +17,6 @@ from graphwire.wire.archive.digests import CHUNK_BYTES
 from graphwire.wire.payloads import WEIGHTS
 from graphwire_fleet.work import Row
 
-__all__ = ["content_hash", "program_row", "weight_rows"]
-
 
 def program_row(method: MethodInspection, hash: str | None, contains: Sequence[Disclosure]) -> Row:
     """Return the row of a program."""

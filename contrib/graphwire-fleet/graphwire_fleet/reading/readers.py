@@ -6,8 +6,6 @@ from importlib import metadata
 
 import graphwire
 
-__all__ = ["readers"]
-
 _ALWAYS = ("graphwire", "graphwire-fleet", "torch")
 
 

@@ -18,8 +18,6 @@ from graphwire_fleet.reading.readers import readers
 from graphwire_fleet.tables import FILES, encode_rows
 from graphwire_fleet.work import Failure, File, Packed, Result, Row
 
-__all__ = ["READINGS", "Inspecting", "Reading", "Targeting", "Verifying", "failure_of"]
-
 
 @dataclass(frozen=True)
 class Reading:

@@ -11,8 +11,6 @@ from typing import Any, Final, NoReturn
 import graphwire
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text
 
-__all__ = ["BIT_EQUAL", "CLOSE", "NOT_CHECKED", "CheckError", "check", "check_torch"]
-
 BIT_EQUAL: Final = "bit-equal"
 CLOSE: Final = "within tolerance"
 NOT_CHECKED: Final = "no example inputs"

@@ -12,8 +12,6 @@ from graphwire_fleet.rewriting.works import Rewriting
 from graphwire_fleet.temporary_database import temporary_database
 from graphwire_fleet.work import File
 
-__all__ = ["check_destinations"]
-
 
 def check_destinations(files: Iterable[File], roots: Sequence[str], work: Rewriting) -> frozenset[str]:
     """Check that every file has a destination of its own; return the names of links to files that are rewritten in place anyway.

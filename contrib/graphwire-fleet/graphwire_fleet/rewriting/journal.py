@@ -25,8 +25,6 @@ from graphwire.wire.weights.folder import Folder
 from graphwire_fleet.rewriting.places import Facts, LocalFile, Place
 from graphwire_fleet.whole_files import OWN_FILES, whole_file
 
-__all__ = ["Entry", "Journal", "State"]
-
 _VERSION = 1
 _ABOUT = "journal.json"
 

@@ -19,8 +19,6 @@ from graphwire.wire.remote import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder
 
-__all__ = ["Facts", "LocalFile", "LocalPlace", "Place", "RemotePlace", "place_at"]
-
 _PIECE = 1 << 20
 _LOCK_SECONDS, _LOCK_WAIT = 10.0, 0.05
 

@@ -14,8 +14,6 @@ from graphwire_fleet.rewriting.journal import Journal
 from graphwire_fleet.rewriting.works import REPORT, Rewriting
 from graphwire_fleet.work import File, Packed
 
-__all__ = ["Reported"]
-
 
 class Reported:
     """The `Consumer` of a rewriting: it prints what came of each file, and adds it to the journal.

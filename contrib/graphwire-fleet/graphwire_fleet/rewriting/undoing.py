@@ -12,8 +12,6 @@ from graphwire_fleet.rewriting.journal import Entry, Journal
 from graphwire_fleet.rewriting.places import Place, place_at
 from graphwire_fleet.work import Failure
 
-__all__ = ["RESTORED", "Undone", "undo"]
-
 Outcome = Literal["restored", "removed", "as before", "refused"]
 RESTORED: Final = ("restored", "removed")
 """The outcomes of files that were put back."""

@@ -19,8 +19,6 @@ from graphwire_fleet.rewriting.journal import Entry, Journal
 from graphwire_fleet.rewriting.places import LocalFile, Place, RemotePlace, place_at
 from graphwire_fleet.work import File, Packed, Result, Row
 
-__all__ = ["REPORT", "REWRITINGS", "Converting", "Rewriting", "Upgrading"]
-
 REPORT: Final = "report"
 """The name of the rows that a rewriting packs, as JSON lines."""
 

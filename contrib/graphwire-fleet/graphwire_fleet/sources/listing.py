@@ -20,8 +20,6 @@ from graphwire_fleet.sources.trees import (
 )
 from graphwire_fleet.work import File
 
-__all__ = ["files_of"]
-
 _MAGIC, _HTTP_MAGIC = "*?[", "*["
 _AT_ONCE = 256
 """How many files of a folder are asked about together."""

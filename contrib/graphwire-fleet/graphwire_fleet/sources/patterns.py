@@ -9,8 +9,6 @@ from typing import NamedTuple, TypeAlias
 
 from graphwire_fleet.sources.trees import SEPARATOR
 
-__all__ = ["EVERYTHING", "Pattern", "State"]
-
 _ANY_FOLDERS = "**"
 _SUFFIX = ".pt2"
 

@@ -16,17 +16,6 @@ from graphwire.process import Threads
 from graphwire.wire.remote import RemoteFile, protocols_of, shown_url
 from graphwire_fleet.work import File
 
-__all__ = [
-    "SEPARATOR",
-    "Entry",
-    "LocalTree",
-    "RemoteTree",
-    "Tree",
-    "has_local_file",
-    "local_file",
-    "remote_file",
-]
-
 SEPARATOR = "/"
 _STAMPS = (
     "ETag",

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["FILES", "SCHEMA", "TABLES", "Column", "Table"]
-
 SCHEMA: Final = 1
 """The version of the columns, and of the layout of a catalogue."""
 

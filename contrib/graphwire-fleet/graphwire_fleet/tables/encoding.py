@@ -11,8 +11,6 @@ import pyarrow as pa
 from graphwire_fleet.tables.columns import TABLES
 from graphwire_fleet.work import Row
 
-__all__ = ["decode_rows", "encode_rows", "rows_table"]
-
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
