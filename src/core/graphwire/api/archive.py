@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from graphwire.analysis.load_report import Disclosure, LoadReport, Omission, StepReport, disclosures
@@ -46,7 +45,7 @@ from graphwire.errors import (
     problems_of,
 )
 from graphwire.evolve.plain_values import walk_nodes
-from graphwire.evolve.planner import Plan, plan_for
+from graphwire.evolve.planner import plan_for
 from graphwire.evolve.step import release_of, releases_with, version_of
 from graphwire.evolve.targets import first_reader_of, obstacles_by_target
 from graphwire.process import LOG
@@ -73,7 +72,6 @@ if TYPE_CHECKING:
     from graphwire.api.bare_document import BareDocument
     from graphwire.api.options import Groups
     from graphwire.evolve.planner import UnknownOps
-    from graphwire.evolve.step import AppliedStep
 
 
 P = ParamSpec("P")
@@ -147,7 +145,6 @@ class Archive(Closing):
             raise
         self._programs: dict[str, Program] = {}
         self._records: dict[str, ProgramRecords] = {}
-        self._origins: dict[str, Origin] = {}
 
     def __repr__(self) -> str:
         return f"<Archive {self.file!r:.200}>"
@@ -293,12 +290,10 @@ class Archive(Closing):
         """
         program = self._programs.get(method)
         if program is None:
-            program, version, taken, renamed = self.records_of(method)
+            program, version, taken, _ = self.records_of(method)
             payloads = self.payloads_of(method)
             check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
             payloads.complete(program)
-            of_torch = self._bare is not None or self._package.is_of_torch
-            self._origins[method] = Origin(version, taken, payloads, renamed, is_of_torch=of_torch)
             self._programs[method] = program
             LOG.info("%s: read program %r of schema %s", self.file, method, version)
             for step in taken:
@@ -322,7 +317,7 @@ class Archive(Closing):
             GraphwireError: as `program_of`.
         """
         self.program_of(method)
-        return self._origins[method].version
+        return self.records_of(method).version
 
     @_bounded
     def report(self, method: str) -> LoadReport:
@@ -331,15 +326,15 @@ class Archive(Closing):
         Raises:
             GraphwireError: as `program_of`.
         """
-        program = self.program_of(method)
-        origin = self._origins[method]
+        self.program_of(method)
         return build_load_report(
-            program,
-            origin,
-            plan_or_problems(program, self.registry),
+            self.records_of(method),
+            self.payloads_of(method),
+            self.registry,
             method=method,
             layout=self.layout,
             format=self.format_of(method),
+            is_of_torch=self._bare is not None or self._package.is_of_torch,
         )
 
     @_bounded
@@ -657,70 +652,52 @@ def open(
     return Archive(file, registry_or_installed(registry), limits, weights_from, rank, storage_options, cache)
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """How a program was stored in its file, before schema steps and renames."""
-
-    version: Version
-    taken: list[AppliedStep]
-    payloads: Payloads
-    renamed: list[tuple[str, str]] = []
-    """The renamed weights: the name in the file, and the new name."""
-    is_of_torch: bool = True
-    """Whether torch's own writer may have made the file."""
-
-
-def plan_or_problems(program: Program, registry: Registry) -> Plan | tuple[Problem, ...]:
-    """Return the plan to the installed opsets, or the problems that prevent one."""
-    try:
-        return plan_for(program, registry)
-    except OpsetError as error:
-        return tuple(error.problems)
-
-
 def build_load_report(
-    program: Program,
-    origin: Origin,
-    plan: Plan | tuple[Problem, ...],
+    records: ProgramRecords,
+    payloads: Payloads,
+    registry: Registry,
     *,
-    method: str,
-    layout: str,
-    format: str,
+    method: str = "",
+    layout: str = "",
+    format: str = "",
+    is_of_torch: bool = True,
 ) -> LoadReport:
     """Return the load report of a program.
 
     Args:
-        program: the program at the current schema and the opsets of the file.
-        origin: how it was stored.
-        plan: the plan to the installed opsets, or the problems that prevent one.
+        records: the program at the current schema and the opsets of the file, and how it was stored.
+        registry: has the installed opsets.
         method: the name of the program.
         layout: the title of the archive layout.
         format: the name of the wire format.
+        is_of_torch: whether torch's own writer may have made the file.
     """
-    schema_steps = [each.schema for each in origin.taken if each.schema is not None]
-    steps = [StepReport(each.what, list(each.nodes)) for each in origin.taken]
-    if isinstance(plan, Plan):
-        for step in plan.steps:
+    program, version, taken, renamed = records
+    schema_steps = [each.schema for each in taken if each.schema is not None]
+    steps = [StepReport(each.what, list(each.nodes)) for each in taken]
+    try:
+        for step in plan_for(program, registry).steps:
             name = f"opset {step.namespace} {step.from_version} → {step.to_version}"
             steps.append(StepReport(name, [node.name or node.target for node in step.nodes]))
-    else:
-        steps += [StepReport(f"opset: {problem.message}") for problem in plan]
+    except OpsetError as error:
+        steps += [StepReport(f"opset: {problem.message}") for problem in error.problems]
     derived = [text for step in schema_steps for text in step.derived]
-    derived += [f"the name {new!r} of the weight {old!r}" for old, new in origin.renamed]
+    derived += [f"the name {new!r} of the weight {old!r}" for old, new in renamed]
     unstated = [node for _, node in walk_nodes(program.graph_module.graph) if node.propagate]
     derived += [f"what {node.name or node.target} makes, by running it on metadata" for node in unstated]
     dropped = [Omission(what, why) for step in schema_steps for what, why in step.dropped]
-    dropped += [Omission(name, why) for name, why in origin.payloads.unread.items()]
-    dropped += [Omission("example inputs", why) for why in origin.payloads.warnings]
+    dropped += [Omission(name, why) for name, why in payloads.unread.items()]
+    dropped += [Omission("example inputs", why) for why in payloads.warnings]
     absent = [text for step in schema_steps for text in step.absent]
-    if program.example_inputs is None and not origin.payloads.warnings:
+    if program.example_inputs is None and not payloads.warnings:
         absent.append("example inputs")
     return LoadReport(
         method=method,
-        producer=program.producer or _producer(program, origin),
-        schema_version=str(origin.version),
+        producer=program.producer or _producer(program, version, is_of_torch=is_of_torch),
+        schema_version=str(version),
         layout=layout,
         format=format,
-        readable_from=first_reader_of(origin.version, program),
+        readable_from=first_reader_of(version, program),
         steps=steps,
         derived=derived,
         absent=absent,
@@ -728,9 +705,9 @@ def build_load_report(
     )
 
 
-def _producer(program: Program, origin: Origin) -> str:
+def _producer(program: Program, version: Version, *, is_of_torch: bool) -> str:
     """Return what wrote a document that does not record it: torch, or graphwire for the releases of torch that read it."""
-    readers = releases_with(origin.version)
-    if not origin.is_of_torch and readers and origin.version < Version(*SCHEMA_VERSION):
+    readers = releases_with(version)
+    if not is_of_torch and readers and version < Version(*SCHEMA_VERSION):
         return f"graphwire, for torch {' to '.join(dict.fromkeys((readers[0], readers[-1])))}"
-    return f"torch {release_of(origin.version) or program.torch_version}"
+    return f"torch {release_of(version) or program.torch_version}"

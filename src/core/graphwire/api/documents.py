@@ -355,35 +355,28 @@ def documents_for_target(
     check_ranges(ranges, target)
     wire_format = registry.wire_format(format)
     checked = check_format and _is_foreign(wire_format, registry)
-    if target is None:
-        provider = _provider(format, registry)
-        documents, dropped = {}, []
-        for name, (program, payloads) in programs.items():
-            without: list[str] = []
-            documents[name] = _document_of_today(
-                program, payloads, wire_format, provider, without, checked=checked
-            )
-            dropped += [Omission(OMITTED, why, name) for why in without]
-        return TargetDocuments(documents, OWN_LAYOUT, WriteReport("", dropped=dropped))
-    reader = target_named(target)
-    found: list[NarrowedRange] = []
-    if ranges == "narrowed":
-        programs = {
-            name: (_narrowed(name, each[0], reader, found), each[1]) for name, each in programs.items()
-        }
-    if reader.layout is not None and format != "json":
+    reader = None if target is None else target_named(target)
+    if reader is not None and reader.layout is not None and format != "json":
         raise EncodeError(f"{reader.name} reads JSON, not {format}", remedy='Write it with format="json"')
-    documents, dropped = {}, []
+    provider = _provider(format, registry)
+    documents, dropped, found = {}, [], list[NarrowedRange]()
     for name, (program, payloads) in programs.items():
-        dropped_texts: list[str] = []
-        if reader.layout is None:
-            data = document_for(program, reader, wire_format, dropped_texts, payloads, checked=checked)
-            documents[name] = Document(data, wire_format.suffix, Payloads())
+        texts: list[str] = []
+        if reader is None:
+            document = _document_of_today(program, payloads, wire_format, provider, texts, checked=checked)
         else:
-            data = document_for(program, reader, wire_format, dropped_texts)
-            beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
-            documents[name] = Document(data, ".json", beside)
-        dropped += [Omission(OMITTED, why, name) for why in dropped_texts]
+            written = _narrowed(name, program, reader, found) if ranges == "narrowed" else program
+            if reader.layout is None:
+                data = document_for(written, reader, wire_format, texts, payloads, checked=checked)
+                document = Document(data, wire_format.suffix, Payloads())
+            else:
+                data = document_for(written, reader, wire_format, texts)
+                beside = replace(payloads, examples=written.example_inputs, encoded=written.encoded_values)
+                document = Document(data, ".json", beside)
+        documents[name] = document
+        dropped += [Omission(OMITTED, why, name) for why in texts]
+    if reader is None:
+        return TargetDocuments(documents, OWN_LAYOUT, WriteReport("", dropped=dropped))
     return TargetDocuments(
         documents, reader.layout or BARE_DOCUMENT, WriteReport(reader.name, found, dropped)
     )

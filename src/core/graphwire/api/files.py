@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias, Unpack
 
 from graphwire.analysis.load_report import Strippable, WriteReport
 from graphwire.analysis.validation.program_rules import check_payloads, check_valid
-from graphwire.api.archive import (
-    Archive,
-    Origin,
-    build_load_report,
-    open,
-    plan_or_problems,
-)
+from graphwire.api.archive import Archive, build_load_report, open
+from graphwire.api.documents import ProgramRecords
 from graphwire.api.options import (
     Names,
     OpenOptions,
@@ -340,10 +335,8 @@ def _inspect_program(source: Program | ExportedProgram, registry: Registry) -> I
     held = Payloads() if payloads is None else payloads
     check_valid(program)
     version = Version(program.schema_version.major, program.schema_version.minor)
-    plan = plan_or_problems(program, registry)
-    report = build_load_report(
-        program, Origin(version, [], held), plan, method=DEFAULT_METHOD, layout="", format=""
-    )
+    records = ProgramRecords(program, version, [], [])
+    report = build_load_report(records, held, registry, method=DEFAULT_METHOD)
     summary = summarize(
         program,
         name=DEFAULT_METHOD,

@@ -13,6 +13,7 @@ from graphwire.bridge.tensors.tensor_metas import decode_dtype
 from graphwire.schema import Layout, PayloadMeta
 from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
 
+_CPU = torch.device("cpu")
 _BINS = 32
 _CHUNK = 1 << 22
 """The number of elements that are converted to doubles at once."""
@@ -36,41 +37,29 @@ def element_facts(payloads: Payloads) -> dict[str, ElementFacts]:
     """Return the distribution of the elements of each weight, by name. Reads all elements.
 
     Weights that are complex numbers or no plain tensors are dropped."""
-    weights = _Weights(payloads)
-    found = {}
-    for name in payloads.weights:
-        tensor = weights.tensor(name)
-        if tensor is not None:
-            found[name] = _facts(tensor)
-    return found
+    table = StorageTable(payloads.records, lambda _device: _CPU, False)
+    tensors = {name: _tensor(meta, table) for name, meta in payloads.weights.items()}
+    return {name: _facts(tensor) for name, tensor in tensors.items() if tensor is not None}
 
 
-class _Weights:
-    """The weights of a program as tensors on the CPU, mapped where the file is."""
-
-    def __init__(self, payloads: Payloads) -> None:
-        self._metas = payloads.weights
-        self._table = StorageTable(payloads.records, lambda _device: torch.device("cpu"), False)
-
-    def tensor(self, name: str) -> torch.Tensor | None:
-        """Return a weight; None if it is no plain tensor of real numbers with elements."""
-        meta: PayloadMeta = self._metas[name]
-        described = meta.tensor_meta
-        if (
-            described is None
-            or meta.use_pickle
-            or meta.placement is not None
-            or described.layout is not Layout.Strided
-        ):
-            return None
-        dtype = decode_dtype(described)
-        sizes, strides = known_integers(described.sizes), known_integers(described.strides)
-        offset = described.storage_offset.as_int
-        if dtype.is_complex or sizes is None or strides is None or offset is None:
-            return None
-        storage = self._table.storage(meta.shared or WEIGHTS + meta.path_name, torch.device("cpu"))
-        tensor = torch.empty(0, dtype=dtype).set_(storage, offset, sizes, strides)
-        return -tensor if meta.neg else tensor
+def _tensor(meta: PayloadMeta, table: StorageTable) -> torch.Tensor | None:
+    """Return a weight on the CPU, mapped where the file is; None if it is no plain tensor of real numbers with elements."""
+    described = meta.tensor_meta
+    if (
+        described is None
+        or meta.use_pickle
+        or meta.placement is not None
+        or described.layout is not Layout.Strided
+    ):
+        return None
+    dtype = decode_dtype(described)
+    sizes, strides = known_integers(described.sizes), known_integers(described.strides)
+    offset = described.storage_offset.as_int
+    if dtype.is_complex or sizes is None or strides is None or offset is None:
+        return None
+    storage = table.storage(meta.shared or WEIGHTS + meta.path_name, _CPU)
+    tensor = torch.empty(0, dtype=dtype).set_(storage, offset, sizes, strides)
+    return -tensor if meta.neg else tensor
 
 
 def _finite_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:

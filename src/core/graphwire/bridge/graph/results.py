@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -298,7 +298,7 @@ def decode_results(
         value = list(values) if record.container == "list" else tuple(values)
     scope.complete(node, record.name, value, metadata)
     scope.results[node.name] = node
-    _read_elements(scope, node, elements, values, f"{node.name}_unused", node.name, metadata)
+    _read_elements(scope, node, elements, values, node.name, metadata)
 
 
 def _read_elements(
@@ -306,31 +306,38 @@ def _read_elements(
     node: torch.fx.Node,
     elements: list[tuple[Any, Argument]],
     values: list[Any],
-    stem: str,
     path: str,
     metadata: dict[str, Any],
 ) -> None:
+    """Add the nodes that read the elements of a node's value.
+
+    Args:
+        path: the value's key in `value_metadata`.
+        metadata: the metadata of an element that has none of its own.
+    """
     for index, ((key, element), value) in enumerate(zip(elements, values, strict=True)):
-        variant, unused = variant_of(element), f"{stem}_{index}"
+        variant, unused, place = variant_of(element), f"{node.name}_unused_{index}", f"{path}[{index}]"
         if (tensor := element.as_tensor) is not None and tensor.name != unused:
             _read_element(scope, node, key, tensor.name, value, metadata)
         elif variant in CONTAINER_VARIANTS:
-            _read_container(scope, node, key, element, value, unused, f"{path}[{index}]", metadata)
+            read = functools.partial(_read_container, scope, node, key, element, value, place, metadata)
+            if place in scope.record.value_metadata or _is_read(element, unused):
+                read()
+            else:
+                _read_when_used(scope, _names_in(element), read)
         elif variant in LITERAL_VARIANTS:
-            noted = scope.noted(f"{path}[{index}]")
+            noted = scope.noted(place)
             if noted is not None and noted.name is not None:
                 reader = scope.call(operator.getitem, (node, key), {}, noted.name)
                 scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
                 set_stated_value(scope, reader, noted)
         else:
             name = referenced_name(element)
+            read = functools.partial(_read_element, scope, node, key, name, value, metadata)
             if name != unused or name in scope.record.value_metadata:
-                _read_element(scope, node, key, name, value, metadata)
-            else:  # an edited graph may use a value of this name
-                last = next(iter(reversed(scope.graph.nodes)))  # torch 2.8: no iterator yet
-                scope.values.unread[name] = functools.partial(
-                    _read_late, scope, last, _read_element, node, key, name, value, metadata
-                )
+                read()
+            else:
+                _read_when_used(scope, [name], read)
 
 
 def _read_element(
@@ -342,10 +349,15 @@ def _read_element(
     set_stated_value(scope, reader, noted)
 
 
-def _read_late(scope: DecodeScope, last: torch.fx.Node, read: Callable[..., None], *of: Any) -> None:
-    """Read an element at the position of its default reader."""
-    with scope.graph.inserting_after(last):
-        read(scope, *of)
+def _read_when_used(scope: DecodeScope, names: Iterable[str], read: Callable[[], None]) -> None:
+    """Let an edited graph use values that nothing reads: their reader then is where the default one would be."""
+    last = next(iter(reversed(scope.graph.nodes)))  # torch 2.8: no iterator yet
+
+    def read_late() -> None:
+        with scope.graph.inserting_after(last):
+            read()
+
+    scope.values.unread.update(dict.fromkeys(names, read_late))
 
 
 def _read_container(
@@ -354,20 +366,10 @@ def _read_container(
     key: Any,
     element: Argument,
     value: Any,
-    unused: str,
     place: str,
     metadata: dict[str, Any],
-    must: bool = False,
 ) -> None:
     noted = scope.noted(place)
-    inner = element_arguments(element)
-    if noted is None and not must and not _is_read(element, unused):
-        last = next(iter(reversed(scope.graph.nodes)))  # torch 2.8: no iterator yet
-        late = functools.partial(
-            _read_late, scope, last, _read_container, node, key, element, value, unused, place, metadata, True
-        )
-        scope.values.unread.update(dict.fromkeys(_names_in(element), late))
-        return
     own = dict(metadata) if noted is None else decode_metadata(scope.context, noted)
     name = None if noted is None else noted.name
     reader = scope.call(operator.getitem, (node, key), {}, name)
@@ -375,7 +377,7 @@ def _read_container(
     set_stated_value(scope, reader, noted)
     scope.results[reader.name] = reader
     values = list(value.values() if isinstance(value, dict) else value)
-    _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)
+    _read_elements(scope, reader, element_arguments(element), values, place, metadata)
 
 
 def _names_in(element: Argument) -> Iterator[str]:
