@@ -26,7 +26,7 @@ import audit  # noqa: E402
 # `HYPOTHESIS_PROFILE=default` looks elsewhere.
 settings.register_profile("steady", derandomize=True, deadline=None)
 # Other examples at every run, and many: `make test-nightly`.
-settings.register_profile("nightly", max_examples=2000, print_blob=True, deadline=None)
+settings.register_profile("nightly", max_examples=1000, print_blob=True, deadline=None)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "steady")
 settings.load_profile(PROFILE)
 
