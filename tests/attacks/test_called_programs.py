@@ -219,6 +219,13 @@ def test_hostile_structures_are_refused_alike(name: str, place: str) -> None:
 # ------------------------------------------------------------------------------------------------------ the calls of nodes
 
 
+class Sum(nn.Module):
+    """The sum of two tensors."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+
 class Calls(nn.Module):
     """Calls an operator with a schema, a function of Python and a higher-order operator."""
 
@@ -279,3 +286,28 @@ def test_two_inputs_for_one_parameter_are_refused() -> None:
     for load in (graphwire.loads, graphwire.load_module):
         with pytest.raises(GraphwireError, match="two inputs for one parameter"):
             load(NODES.with_document(change))
+
+
+# --------------------------------------------------------------------------------------- the attributes that a graph reads
+
+own_names = st.sampled_from(["true_graph_0", "false_graph_0", "a", "b", "a_b"])
+readers = st.none() | own_names
+
+
+@pytest.mark.filterwarnings("ignore::graphwire.errors.GraphwireWarning")
+@example(["true_graph_0", "false_graph_0"], ["a", "a"])
+@example(["true_graph_0", "false_graph_0"], ["false_graph_0", "true_graph_0"])
+@given(st.lists(own_names, min_size=2, max_size=2), st.lists(readers, min_size=2, max_size=2))
+def test_subgraphs_are_those_that_a_file_shows(attributes: list[str], nodes: list[str | None]) -> None:
+    def change(tree: Any) -> None:
+        (node,) = (each for each in get(tree, "graph_module.graph.nodes") if each["target"].endswith("cond"))
+        graphs = [each["arg"]["as_graph"] for each in node["inputs"] if "as_graph" in each["arg"]]
+        for graph, attribute, reader in zip(graphs, attributes, nodes, strict=True):
+            graph["name"], graph["node"] = attribute, reader
+
+    with suppress(GraphwireError):
+        module = graphwire.loads(NODES.with_document(change)).graph_module
+        (called,) = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
+        branches = [getattr(module, str(each.target)) for each in called.args[1:3]]
+        found = [next(each for each in of.graph.nodes if each.op == "call_function") for of in branches]
+        assert [str(each.target) for each in found] == ["aten.sin.default", "aten.cos.default"]

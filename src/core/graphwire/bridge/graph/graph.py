@@ -316,8 +316,8 @@ class _GraphScope(DecodeScope):
         key = argument if isinstance(argument, str) else argument.name
         target = _path_of(key)
         name = target.replace(".", "_") if isinstance(argument, str) else argument.node
-        if name in self._attributes:
-            return self._attributes[name]
+        if name in self._attributes and self._constants.get(target) == key:
+            return self._attribute(name, target)
         try:
             tensor = self.context.constants[key]
         except KeyError:
@@ -360,6 +360,8 @@ class _GraphScope(DecodeScope):
             if noted is not None:
                 node.meta.update(decode_metadata(self.context, noted))
             self._attributes[name] = node
+        elif node.target != target:
+            raise DecodeError(f"the node {name!r} reads two attributes, {node.target!r} and {target!r}")
         return node
 
 
