@@ -472,8 +472,8 @@ def at_installed_opsets(
     program: Program, registry: Registry, unknown_ops: UnknownOps
 ) -> ProgramAtInstalledOpsets:
     """Bring a validated program to the installed opsets, and its operators to the form of the installed torch."""
-    from graphwire.bridge.attribute_types import signature_mismatches
     from graphwire.bridge.context import OpaqueOrigin
+    from graphwire.bridge.graph.operators import signature_mismatches
     from graphwire.bridge.torch_compat.private import parameters_of
     from graphwire.evolve.operator_forms import forms_of_parameters, with_forms
     from graphwire.evolve.planner import (

@@ -257,18 +257,12 @@ def _shown_program(archive: Archive, name: str) -> tuple[Program, Payloads]:
 # where they are, what was compared and, on request, how elements are distributed.
 
 
-def listed_weights(shown: Shown) -> dict[str, WeightFacts] | None:
-    """Return where the weights of a file are, by name; None for programs in memory. Reads no elements."""
-    return {name: WeightFacts(place) for name, place in _places(shown).items()} or None
-
-
-def _places(shown: Shown) -> dict[str, str]:
-    if shown.archive is None:
-        return {}
+def listed_weights(shown: Shown) -> dict[str, WeightFacts]:
+    """Return where the weights of a file are, by name; nothing for programs in memory. Reads no elements."""
     return {
-        each.name: each.place
+        each.name: WeightFacts(each.place)
         for _, payloads in shown.programs.values()
-        for each in list_weights(payloads, shown.references, 0)
+        for each in (() if shown.archive is None else list_weights(payloads, shown.references, 0))
     }
 
 
@@ -284,12 +278,12 @@ def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
     from graphwire.bridge.weight_elements import element_facts
     from graphwire.wire.archive.manifest import verify_records
 
-    places = _places(shown)
+    listed = listed_weights(shown)
     found: dict[str, WeightFacts] = {}
     for _, payloads in shown.programs.values():
         verify_records(payloads.records.values())
         for name, each in element_facts(payloads).items():
-            facts = WeightFacts(places.get(name, ""), not_finite=each.not_finite)
+            facts = replace(listed.get(name, WeightFacts()), not_finite=each.not_finite)
             if each.finite:
                 histogram = Histogram(each.low, each.high, each.counts)
                 facts = replace(facts, histogram=histogram, mean=each.mean, std=each.std)
@@ -356,13 +350,15 @@ def facts_of(shown: Shown, *, targets: bool, use_torch: bool | None) -> FileFact
     return FileFacts(
         name=shown.name,
         inspection=None if archive is None else _inspection(archive),
-        problems=None if archive is None else _problems(archive),
+        problems=None
+        if archive is None
+        else [ProblemFact(each.kind, each.place, each.message) for each in archive.problems(payloads=False)],
         targets=_targets(shown) if targets else None,
         methods={
             name: MethodFacts(_schemas(program, shown.registry) if has_torch else None)
             for name, (program, _) in shown.programs.items()
         },
-        weights=listed_weights(shown),
+        weights=listed_weights(shown) or None,
     )
 
 
@@ -375,10 +371,6 @@ def _inspection(archive: Archive) -> dict[str, Any] | None:
     for method in tree["methods"]:
         del method["summary"]
     return tree
-
-
-def _problems(archive: Archive) -> list[ProblemFact]:
-    return [ProblemFact(each.kind, each.place, each.message) for each in archive.problems(payloads=False)]
 
 
 def _targets(shown: Shown) -> list[TargetFact]:
@@ -450,11 +442,9 @@ def content_of(
             compared={name: compared_text(each) for name, each in compared.items()},
             overlays=named_overlays(overlay, nodes, method),
         )
-        archives = [_embedded(each) for each in sides]
+        archives = [
+            embedded(each.programs, each.registry.wire_format("json"), each.references) for each in sides
+        ]
         files_of = (each.archive for each in sides if each.archive is not None)
         read = [file for archive in files_of for file in (archive.file, *archive.weight_files())]
     return " and ".join(each.name for each in sides), page_chunks(facts, archives), read
-
-
-def _embedded(shown: Shown) -> bytes:
-    return embedded(shown.programs, shown.registry.wire_format("json"), shown.references)

@@ -21,10 +21,7 @@ from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from graphwire.analysis.validation.program_rules import UNREADABLE
 from graphwire.bridge.torch_compat.private import TreeSpec
-from graphwire.errors import EncodeError, GraphwireError, Problem, is_of_caller, pass_on_signal, shown
-from graphwire.evolve.plain_values import walk_nodes
-from graphwire.registry import Registry
-from graphwire.schema import Program
+from graphwire.errors import EncodeError, GraphwireError, is_of_caller, shown
 
 _NODE_META: dict[str, Any] = {
     "stack_trace": str,
@@ -41,23 +38,14 @@ _REMEDY = "Restore the value that torch.export made, or export the program again
 
 
 @functools.cache
-def _ranges() -> Any:
-    """Return the type of ranges. It is made after an error only, since it imports sympy."""
-    import sympy
-
-    from graphwire.bridge.torch_compat.symbolic import ValueRanges
-
-    return Mapping[sympy.Basic, ValueRanges]
-
-
-@functools.cache
-def _declared() -> dict[type, dict[str, Any]]:
+def _declared() -> dict[Any, dict[str, Any]]:
     """Return the attributes that encoding reads from torch's classes, with their types, except dataclasses, which declare their
-    own."""
+    own; under "module" the metadata of graph modules. It is made after an error only, since it imports sympy."""
     import sympy
 
     from graphwire.bridge.torch_compat.symbolic import ValueRanges
 
+    ranges = Mapping[sympy.Basic, ValueRanges]
     return {
         ExportedProgram: {
             "graph_module": torch.fx.GraphModule,
@@ -65,10 +53,11 @@ def _declared() -> dict[type, dict[str, Any]]:
             "module_call_graph": Sequence[ModuleCallEntry],
             "state_dict": Mapping[str, Any],
             "constants": Mapping[str, Any],
-            "range_constraints": _ranges(),
+            "range_constraints": ranges,
             "verifiers": Sequence[type],
             "_guards_code": Sequence[str],
         },
+        "module": {"custom": dict | list | tuple | str | int | float, "inline_constraints": ranges},
         ExportGraphSignature: {"input_specs": Sequence[InputSpec], "output_specs": Sequence[OutputSpec]},
         ValueRanges: {"lower": sympy.Basic | int, "upper": sympy.Basic | int},
         NodeSource: {
@@ -81,10 +70,6 @@ def _declared() -> dict[type, dict[str, Any]]:
         },
         TreeSpec: {"type": Callable | None, "_children": Sequence[TreeSpec]},
     }
-
-
-def _module_meta() -> dict[str, Any]:
-    return {"custom": dict | list | tuple | str | int | float, "inline_constraints": _ranges()}
 
 
 @contextmanager
@@ -117,7 +102,7 @@ def _read(program: ExportedProgram) -> Iterator[tuple[str, Any, Any]]:
             continue
         place = ".".join(filter(None, ("graph_module", path)))
         yield f"{place}.meta", module.meta, dict
-        yield from _entries(f"{place}.meta", module.meta, _module_meta())
+        yield from _entries(f"{place}.meta", module.meta, _declared()["module"])
         for index, node in enumerate(module.graph.nodes):
             yield f"{place}.graph.nodes[{index}].name", node.name, str
             named = f"{place}.graph.{node.name}"
@@ -196,45 +181,3 @@ def _called(wanted: Any) -> str:
     return " or ".join(
         getattr(typing.get_origin(each) or each, "__name__", str(each)) for each in _choices(wanted)
     )
-
-
-# ------------------------ checks the nodes that opset upgraders wrote against the signatures of the installed operators
-
-
-def signature_mismatches(before: Program, after: Program, registry: Registry) -> list[Problem]:
-    """Return the problems of upgraded nodes whose inputs do not match the installed operators.
-
-    Args:
-        before: the program before the upgrade.
-        after: the program after it.
-        registry: provides the handlers that resolve the operators.
-    """
-    known = {id(node) for _, node in walk_nodes(before.graph_module.graph)}
-    problems = []
-    for place, node in walk_nodes(after.graph_module.graph):
-        if id(node) in known:
-            continue
-        handler = registry.op_handler(node.target)
-        if handler is None or handler.convention != "schema" or hasattr(handler, "encode_node"):
-            continue
-        try:
-            schema = getattr(handler.resolve(node.target), "_schema", None)
-        except Exception as error:  # noqa: BLE001 a plugin's code; an error is raised when something needs the operator
-            pass_on_signal(error)
-            continue
-        if schema is None:
-            continue
-        names = {argument.name for argument in schema.arguments}
-        given = {named.name for named in node.inputs if named.name}
-        for name in sorted(given - names):
-            message = f"{node.target} has no parameter {name}; it has {', '.join(sorted(names)) or 'none'}"
-            problems.append(Problem(place, "no-parameter", message))
-        if all(named.name for named in node.inputs):
-            required = {argument.name for argument in schema.arguments if not argument.has_default_value()}
-            for name in sorted(required - given):
-                problems.append(
-                    Problem(
-                        place, "no-argument", f"{node.target} lacks a value for {name}, which has no default"
-                    )
-                )
-    return problems

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -423,12 +423,16 @@ def decode_context(request: DecodeRequest, *, describes: bool = True) -> DecodeC
     Args:
         describes: whether nodes get a `val`.
     """
-    frames = [frame.text for frame in request.record.graph_module.stack_frames]
+    frames, device = [frame.text for frame in request.record.graph_module.stack_frames], request.device
     return DecodeContext(
         registry=request.registry,
         fakes=FakeTensors(DecodedMode()),
         constants={},
-        table=StorageTable(request.payloads.records, _placement(request.device), request.graph_only),
+        table=StorageTable(
+            request.payloads.records,
+            lambda named: named if device is None or named.type == "meta" else device,
+            request.graph_only,
+        ),
         frames=frames,
         traces=traces_of(frames),
         sources=[],
@@ -459,11 +463,6 @@ def decode_values(context: DecodeContext, request: DecodeRequest) -> tuple[dict[
     check_weights(record, payloads, {**constants, **state})
     context.constants = constants
     return state, constants
-
-
-def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
-    """Return the function that maps devices of the document to devices of this machine. It keeps the meta device."""
-    return lambda named: named if device is None or named.type == "meta" else device
 
 
 def _decode_examples(context: DecodeContext, request: DecodeRequest, called: Any) -> Any:

@@ -71,6 +71,7 @@ def decode_argument_spec(argument: schema.Argument, name: str | None) -> Any:
 # ------------------------------------------------------------------------------------------ inputs and outputs
 
 _INPUT_ROLES: dict[str, tuple[str, Any]] = {
+    "PARAMETER": ("parameter", schema.InputToParameterSpec),
     "BUFFER": ("buffer", schema.InputToBufferSpec),
     "CONSTANT_TENSOR": ("tensor_constant", schema.InputToTensorConstantSpec),
     "CUSTOM_OBJ": ("custom_obj", schema.InputToCustomObjSpec),
@@ -120,9 +121,6 @@ def _decode_role(record: Any, roles: dict[str, tuple[str, Any]], what: str) -> t
 
 def encode_input_spec(spec: Any) -> schema.InputSpec:
     """Encode the spec of a graph input."""
-    if spec.kind is InputKind.PARAMETER:  # the common case
-        argument = schema.TensorArgument(spec.arg.name)
-        return schema.InputSpec(parameter=schema.InputToParameterSpec(argument, spec.target))
     if spec.kind is InputKind.USER_INPUT:
         if isinstance(spec.arg, torch_signature.ConstantArgument):
             value = schema.ConstantValue(**_encode_literal(spec.arg.value))
@@ -137,9 +135,6 @@ def encode_input_spec(spec: Any) -> schema.InputSpec:
 def decode_input_spec(record: schema.InputSpec) -> Any:
     """Decode the spec of a graph input."""
     make = torch_signature.InputSpec
-    if (parameter := record.parameter) is not None:  # the common case
-        tensor = torch_signature.TensorArgument(parameter.arg.name)
-        return make(InputKind.PARAMETER, tensor, parameter.parameter_name)
     if (user := record.user_input) is not None:
         return make(InputKind.USER_INPUT, decode_argument_spec(user.arg, user.name), None)
     if (literal := record.constant_input) is not None:
@@ -376,8 +371,6 @@ def _decode_call(context: DecodeContext, record: schema.ModuleCallSignature) -> 
 
 def _decode_named(arguments: Sequence[schema.Argument], names: Sequence[str | None] | None) -> list[Any]:
     given = names if names is not None else [None] * len(arguments)
-    if len(given) != len(arguments):
-        raise DecodeError(f"{len(given)} names are given for {len(arguments)} arguments")
     return [decode_argument_spec(argument, name) for argument, name in zip(arguments, given, strict=True)]
 
 

@@ -274,10 +274,6 @@ def _combined_numbers(kind: str, record: Any) -> Callable[[list[schema.Argument]
     return combine
 
 
-def _combined_tensors(items: list[schema.Argument]) -> schema.Argument:
-    return schema.Argument(as_tensors=[item.as_tensor for item in items])  # type: ignore[misc]
-
-
 def _combined_optionals(items: list[schema.Argument]) -> schema.Argument:
     nothing = schema.OptionalTensorArgument(as_none=True)
     return schema.Argument(
@@ -289,7 +285,7 @@ def _combined_optionals(items: list[schema.Argument]) -> schema.Argument:
 
 
 _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[schema.Argument]], schema.Argument]], ...] = (
-    (frozenset({"as_tensor"}), _combined_tensors),
+    (frozenset({"as_tensor"}), lambda items: schema.Argument(as_tensors=[i.as_tensor for i in items])),  # type: ignore[misc]
     (frozenset({"as_sym_int", "as_int"}), _combined_numbers("int", schema.SymIntArgument)),
     (frozenset({"as_sym_float", "as_float"}), _combined_numbers("float", schema.SymFloatArgument)),
     (frozenset({"as_sym_bool", "as_bool"}), _combined_numbers("bool", schema.SymBoolArgument)),
@@ -356,10 +352,6 @@ def _decode_sym(scope: Scope, argument: Any) -> Any:
     return schema.decode_float(literal) if isinstance(argument, schema.SymFloatArgument) else literal
 
 
-def _decode_syms(scope: Scope, arguments: Sequence[Any]) -> list[Any]:
-    return [_decode_sym(scope, argument) for argument in arguments]
-
-
 def _decode_optional(scope: Scope, argument: schema.OptionalTensorArgument) -> Any:
     return None if argument.as_tensor is None else _value(scope, argument.as_tensor.name)
 
@@ -371,10 +363,6 @@ def _decode_custom_object(scope: Scope, argument: schema.CustomObjArgument) -> A
         except KeyError:
             continue
     raise DecodeError(f"no input or constant is the object {argument.name!r}")
-
-
-def _decode_mapping(scope: Scope, entries: list[schema.MappingEntry]) -> dict[Any, Any]:
-    return {decode_argument(scope, entry.key): decode_argument(scope, entry.value) for entry in entries}
 
 
 def _decode_sequence(scope: Scope, sequence: schema.SequenceValue) -> Any:
@@ -404,7 +392,9 @@ _OF_VARIANTS: dict[str, Decoder] = {
     **dict.fromkeys(("as_int", "as_bool", "as_string"), lambda _, a: a),
     **dict.fromkeys(("as_ints", "as_bools", "as_strings"), lambda _, a: list(a)),
     **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _decode_sym),
-    **dict.fromkeys(("as_sym_ints", "as_sym_floats", "as_sym_bools"), _decode_syms),
+    **dict.fromkeys(
+        ("as_sym_ints", "as_sym_floats", "as_sym_bools"), lambda scope, a: [_decode_sym(scope, i) for i in a]
+    ),
     "as_tensor": lambda scope, a: _value(scope, a.name),
     "as_none": lambda _scope, _: None,
     "as_float": lambda _, a: schema.decode_float(a),
@@ -421,7 +411,9 @@ _OF_VARIANTS: dict[str, Decoder] = {
     "as_string_to_argument": lambda scope, a: {k: decode_argument(scope, v) for k, v in a.items()},
     "as_float_lists": lambda _, a: [[schema.decode_float(item) for item in items] for items in a],
     "as_sequence": _decode_sequence,
-    "as_mapping": _decode_mapping,
+    "as_mapping": lambda scope, a: {
+        decode_argument(scope, entry.key): decode_argument(scope, entry.value) for entry in a
+    },
     "as_slice": lambda scope, a: slice(*(decode_argument(scope, part) for part in (a.start, a.stop, a.step))),
     "as_dtype_name": lambda _, a: _decode_named(NAMED_DTYPES, a, "element type"),
     "as_layout_name": lambda _, a: _decode_named(NAMED_LAYOUTS, a, "layout"),

@@ -234,11 +234,6 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
         record_stated_value(scope, noted, node, value)
 
 
-def _path_of(key: str) -> str:
-    """Return the attribute path of a graph's constant tensor, from its payload name."""
-    return key.removeprefix(GRAPH_CONSTANT).partition(".")[2]
-
-
 def _encode_output(scope: EncodeScope, node: torch.fx.Node) -> None:
     record, value = scope.record, node.args[0]
     metadata = encode_metadata(scope.context, node.meta)
@@ -314,7 +309,7 @@ class _GraphScope(DecodeScope):
     def constant(self, argument: str | schema.ConstantArgument) -> torch.fx.Node:
         """Return the node that reads a constant tensor; add the tensor to this graph's module."""
         key = argument if isinstance(argument, str) else argument.name
-        target = _path_of(key)
+        target = key.removeprefix(GRAPH_CONSTANT).partition(".")[2]
         name = target.replace(".", "_") if isinstance(argument, str) else argument.node
         if name in self._attributes and self._constants.get(target) == key:
             return self._attribute(name, target)
@@ -413,8 +408,6 @@ def _decode_placeholder(
         name, value = tensor.name, decode_tensor(scope, tensor, input_value=True)
     else:
         variant = schema.variant_of(argument)
-        if variant in CONTAINER_VARIANTS:
-            raise DecodeError(f"an input of a graph cannot be {variant}")
         if variant in LITERAL_VARIANTS:
             name = (names[index] if index < len(names) else None) or f"arg{index}"
         else:
@@ -468,11 +461,7 @@ def _decode_output(scope: _GraphScope) -> None:
         values = [decode_argument(scope, argument) for argument in record.outputs]
     result: Any = values if record.output_list else tuple(values)
     if record.is_single_tensor_return:
-        if len(values) != 1:
-            raise DecodeError(
-                f"a graph that returns one bare value has {len(values)} outputs", place="graph.outputs"
-            )
-        result = values[0]
+        (result,) = values
     node = scope.graph.output(result)
     if record.output_metadata is not None:
         node.meta.update(decode_metadata(scope.context, record.output_metadata))

@@ -262,12 +262,11 @@ def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], text
 
 
 def _decode_source_fn(context: DecodeContext, text: str) -> list[tuple[str, Any]]:
-    rows = [row.partition(",") for row in text.split(";")]
-    return [(name, _function(context, function)) for name, _, function in rows]
+    return _functions(context, (row.partition(",")[::2] for row in text.split(";")))
 
 
-def _decode_exact_source_fn(context: DecodeContext, text: str) -> list[tuple[str, Any]]:
-    return [(name, _function(context, function)) for name, function in parse_functions(text)]
+def _functions(context: DecodeContext, rows: Iterable[tuple[str, str]]) -> list[tuple[str, Any]]:
+    return [(name, _function(context, function)) for name, function in rows]
 
 
 def _function(context: DecodeContext, name: str) -> Any:
@@ -519,7 +518,7 @@ _DECODERS: dict[str, tuple[str, Callable[[DecodeContext, str], Any]]] = {
     "nn_module_stack": ("nn_module_stack", _decode_module_stack),
     EXACT_STACK: ("nn_module_stack", lambda _, text: _stack_of(parse_modules(text))),
     "source_fn_stack": ("source_fn_stack", _decode_source_fn),
-    EXACT_SOURCE_FN: ("source_fn_stack", _decode_exact_source_fn),
+    EXACT_SOURCE_FN: ("source_fn_stack", lambda context, text: _functions(context, parse_functions(text))),
     "torch_fn": ("torch_fn", lambda _, text: tuple(text.split(";"))),
     EXACT_TORCH_FN: ("torch_fn", lambda _, text: tuple(parse_parts(text))),
     "custom": ("custom", _decode_custom),

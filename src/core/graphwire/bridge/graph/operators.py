@@ -33,7 +33,7 @@ from graphwire.registry import (
     remedy_for_name,
     unavailable_error,
 )
-from graphwire.schema import Argument, ArgumentKind, Graph, NamedArgument, Node, install_advice
+from graphwire.schema import Argument, ArgumentKind, Graph, NamedArgument, Node, Program, install_advice
 
 # ------------------------------------------------- placeholders for operators that are unavailable on this installation
 # programs with them can be inspected, not run.
@@ -378,6 +378,38 @@ def _read_schema(target: Any) -> dict[str, Any] | None:
 
 _facts_of = functools.lru_cache(maxsize=4096)(_read_schema)
 """Cached for torch's overloads, whose schemas never change."""
+
+
+def signature_mismatches(before: Program, after: Program, registry: Registry) -> list[Problem]:
+    """Return the problems of nodes that opset upgraders wrote, whose inputs do not match the installed operators.
+
+    Args:
+        before: the program before the upgrade.
+        after: the program after it.
+        registry: provides the handlers that resolve the operators.
+    """
+    known = {id(node) for _, node in walk_nodes(before.graph_module.graph)}
+    problems = []
+    for place, node in walk_nodes(after.graph_module.graph):
+        handler = None if id(node) in known else registry.op_handler(node.target)
+        if handler is None or handler.convention != "schema" or hasattr(handler, "encode_node"):
+            continue
+        try:
+            facts = _read_schema(handler.resolve(node.target))
+        except Exception as error:  # noqa: BLE001 a plugin's code; an error is raised when something needs the operator
+            pass_on_signal(error)
+            continue
+        if facts is None:
+            continue
+        names = {name for name, _ in facts["parameters"]}
+        given = {named.name for named in node.inputs if named.name}
+        for name in sorted(given - names):
+            message = f"{node.target} has no parameter {name}; it has {', '.join(sorted(names)) or 'none'}"
+            problems.append(Problem(place, "no-parameter", message))
+        for name in sorted(facts["required"] - given) if all(each.name for each in node.inputs) else ():
+            message = f"{node.target} lacks a value for {name}, which has no default"
+            problems.append(Problem(place, "no-argument", message))
+    return problems
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:

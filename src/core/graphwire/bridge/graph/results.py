@@ -426,7 +426,8 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
             f"the results of {record.target} cannot be computed at load: {reason}",
             remedy="The upgrader that wrote the node must describe its results (`like=`, `known=`)",
         )
-    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _known)
+    # For a graph or container structure it is the node itself, which matches no type of a schema.
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val", each))
     check_arguments(record, operator, args, kwargs)
     inputs = [value for value in _leaves((*args, *kwargs.values())) if isinstance(value, torch.Tensor)]
     if not inputs and not is_constructor(operator):
@@ -457,11 +458,6 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
     whole = single or Argument(as_sequence=SequenceValue("tuple", record.outputs))
     grad = any(value.requires_grad for value in inputs)
     return {name: _settled(value, grad) for name, value in _named(record, whole, result)}
-
-
-def _known(node: torch.fx.Node) -> Any:
-    """Return the metadata of a value; for a graph or container structure the node itself, which matches no schema type."""
-    return node.meta.get("val", node)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -319,7 +319,7 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
     container of these.
 
     Raises:
-        DecodeError: the record has no metadata for it, or the variant cannot define a value.
+        DecodeError: the record has no metadata for it.
     """
     if argument.as_tensor is not None:
         return decode_tensor(scope, argument.as_tensor, input_value=input_value)
@@ -332,13 +332,10 @@ def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: 
             for _, element in element_arguments(argument)
         ]
         return decode_container(argument, values)
-    decoder = _VALUES.get(variant)
-    if decoder is None:
-        raise DecodeError(f"a value of a graph cannot be {variant}")
     if not scope.context.describes:
         return None
     try:
-        return decoder(scope.context, scope.record, argument, input_value)
+        return _VALUES[variant](scope.context, scope.record, argument, input_value)
     except KeyError as error:
         return _propagated(scope, error.args[0])
 
@@ -477,11 +474,15 @@ def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
         named[name] = last[first] = node
         for by, positions in copy.uses.items():
             uses.setdefault(by, {}).update(dict.fromkeys(((first, at) for at in positions), node))
-    output = graph.output_node()
-    for by, replaced in uses.items():
-        user = output if by == _OUTPUT else named.get(by)
+
+    def restored(user: torch.fx.Node, used: torch.fx.Node, position: int) -> torch.fx.Node:
+        by = _OUTPUT if user.op == "output" else user.name
+        return uses.get(by, {}).get((used, position), used)
+
+    for by in uses:
+        user = graph.output_node() if by == _OUTPUT else named.get(by)
         if user is not None:
-            _each_reference(user, lambda used: used, _replacing(replaced))
+            _each_reference(user, lambda used: used, restored)
 
 
 def element_of(reader: torch.fx.Node) -> Any:
@@ -490,12 +491,6 @@ def element_of(reader: torch.fx.Node) -> Any:
     assert isinstance(whole, torch.fx.Node)
     value = element_of(whole) if whole.target is operator.getitem else whole.meta["val"]
     return value[key]
-
-
-def _replacing(
-    replaced: dict[tuple[torch.fx.Node, int], torch.fx.Node],
-) -> Callable[[torch.fx.Node, torch.fx.Node, int], torch.fx.Node]:
-    return lambda _user, used, position: replaced.get((used, position), used)
 
 
 def _each_reference(

@@ -31,6 +31,7 @@ from graphwire.bridge.torch_compat.private import (
     mark_buffer,
     mesh_of,
 )
+from graphwire.bridge.torch_compat.pytree import class_name
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, pass_on_signal, shown
 from graphwire.registry import ConstantCodec, Registry, Tree, blamed, remedy_for_name, unavailable_error
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
@@ -70,7 +71,7 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
     try:
         if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
             raise EncodeError(
-                f"{who} returns a {class_name(parts)} as its tensors",
+                f"{who} returns a {class_name(type(parts))} as its tensors",
                 place=name,
                 remedy="Let `encode` return the tree and a list of tensors",
             )
@@ -83,11 +84,6 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
 def copy_tree(tree: Any) -> Any:
     """Return a tree that shares no list or dict with the original."""
     return msgspec.to_builtins(tree, builtin_types=(bytes,)) if type(tree) in (list, dict) else tree
-
-
-def class_name(value: Any) -> str:
-    """Return the module and qualified name of a value's class."""
-    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 _COPIED_BYTES = 1 << 16
@@ -198,7 +194,7 @@ def _decode_again(
             made = decode_coded(registry, name, look, parts)
     except GraphwireError as error:
         raise EncodeError(
-            f"what the constant codec {record.codec} writes of this {class_name(value)} could not be loaded: "
+            f"what the constant codec {record.codec} writes of this {class_name(type(value))} could not be loaded: "
             f"{error.problem}",
             place=name,
             remedy=". ".join(filter(None, (error.remedy, _REMEDY))),
@@ -207,7 +203,7 @@ def _decode_again(
     if versions != [_version(part) for part in parts]:
         problem = "writes into the tensors that it reads"
     elif not _is_of_kind(made, value):
-        problem = f"makes a {class_name(made)} of what it wrote of a {class_name(value)}"
+        problem = f"makes a {class_name(type(made))} of what it wrote of a {class_name(type(value))}"
     elif isinstance(value, torch.Tensor) and (
         how := tensor_difference(visible_facts(made), visible_facts(value))
     ):
@@ -254,10 +250,12 @@ def _encode_by_owner(context: EncodeContext, name: str, value: Any) -> tuple[Con
     if failures:
         who = "; ".join(f"the constant codec {each} fails when it is asked: {why}" for each, why in failures)
         raise EncodeError(
-            f"no constant codec owns this {class_name(value)}{layout}; {who}", place=name, remedy=_AT_FAULT
+            f"no constant codec owns this {class_name(type(value))}{layout}; {who}",
+            place=name,
+            remedy=_AT_FAULT,
         )
     raise EncodeError(
-        f"{class_name(value)}{layout} is not a plain strided tensor, and no constant codec owns it",
+        f"{class_name(type(value))}{layout} is not a plain strided tensor, and no constant codec owns it",
         place=name,
         remedy=remedy_for_name(
             context.registry,

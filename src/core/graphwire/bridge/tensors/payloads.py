@@ -18,7 +18,7 @@ from graphwire.analysis.validation.value_rules import (
     tensor_facts,
 )
 from graphwire.bridge.context import DecodeContext, EncodeContext, StridedTensor
-from graphwire.bridge.tensors.coded_values import CodedValues, class_name, decode_coded
+from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
 from graphwire.bridge.tensors.storages import RecordTable, is_plain, placement_of
 from graphwire.bridge.tensors.tensor_metas import (
     decode_device,
@@ -29,6 +29,7 @@ from graphwire.bridge.tensors.tensor_metas import (
     visible_facts,
 )
 from graphwire.bridge.torch_compat.private import buffer_mark, mark_buffer, negative_view, parameter_of
+from graphwire.bridge.torch_compat.pytree import class_name
 from graphwire.errors import ArchiveError, DecodeError, GraphwireWarning, Problem, ValidationError, locate
 from graphwire.schema import EncodedValue, PayloadMeta, Program, SymInt, TensorMeta, held_by
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads, known_integers, strided_bytes
@@ -401,7 +402,7 @@ def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem
             continue
         is_tensor = isinstance(values[held.name], torch.Tensor)
         if is_tensor is (spec.custom_obj is not None):
-            kind = class_name(values[held.name])
+            kind = class_name(type(values[held.name]))
             place = f"encoded_values[{held.name!r:.80}]"
             what = "an object" if is_tensor else f"a {held.kind}, a tensor"
             message = f"{held.name!r:.80} is {what}, but decodes to a {kind}"

@@ -227,10 +227,6 @@ def decode_ranges(constraints: Mapping[str, schema.RangeConstraint]) -> dict[str
         infinity = sympy.oo if text.startswith(_FLOATS) else int_oo
         lower = -infinity if constraint.min_val is None else sympy.Integer(constraint.min_val)
         upper = infinity if constraint.max_val is None else sympy.Integer(constraint.max_val)
-        if constraint.min_val is not None and constraint.max_val is not None and lower > upper:
-            raise DecodeError(
-                f"no value lies between {lower} and {upper}", place=f"range_constraints[{text!r}]"
-            )
         ranges[text] = ValueRanges(lower, upper)
     return ranges
 

@@ -430,7 +430,7 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
     written = []
     for graph in (each._graph for each in modules):
         if (code := python_code(graph)) is not None:
-            graph.python_code = functools.partial(_given, code)
+            graph.python_code = lambda *_, code=code, **_options: code
             written.append(graph)
     try:
         _compile(modules, runs=runs)
@@ -439,10 +439,6 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
             del graph.python_code
     for graph in written if not runs else ():  # whose table is in order
         _sort_table(graph)
-
-
-def _given(code: Any, *_args: Any, **_options: Any) -> Any:
-    return code
 
 
 def _sort_table(graph: torch.fx.Graph) -> None:
