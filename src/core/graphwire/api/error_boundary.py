@@ -36,7 +36,6 @@ from graphwire.errors import (
 from graphwire.registry import Registry
 from graphwire.schema import Program
 from graphwire.wire.archive.source import file_name
-from graphwire.wire.remote import url_of
 
 _FILES = ("graphwire.wire.", "graphwire.api.")
 """The packages whose operating system calls concern the caller's files."""
@@ -97,16 +96,10 @@ def source_name(source: Any) -> str:
     """Return the name of a program source in messages."""
     if isinstance(source, Program):
         return "the records"
-    if (
-        isinstance(source, (str, bytes, bytearray, memoryview))
-        or hasattr(source, "__fspath__")
-        or url_of(source)
-    ):
-        return file_name(source)
     if hasattr(source, "graph_module"):
         return "the program"
     # An open archive knows the name of its file.
-    return str(getattr(source, "file", "")) if hasattr(source, "program_of") else file_name(source)
+    return str(source.file) if hasattr(source, "program_of") else file_name(source)
 
 
 def _as_graphwire_error(

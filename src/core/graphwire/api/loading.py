@@ -6,7 +6,7 @@ import functools
 import os
 import warnings
 from collections.abc import Callable, Mapping, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack
 
 from graphwire.analysis.load_report import LoadReport, Omission, StepReport, with_group_names
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from graphwire.bridge.context import DecodeRequest
     from graphwire.wire.weights.external_record import ExternalRecord
     from graphwire.wire.weights.matching import WeightRecord
-    from graphwire.wire.weights.opened_stores import OpenedStores
 
 R = TypeVar("R")
 
@@ -333,18 +332,14 @@ def bind(
     registry = registry_or_installed(registry)
     chosen = chosen_checkpoint(weights)
     place = find_store(registry, chosen.location, chosen.kind, links=True)
-    opened: list[OpenedStores] = []
+    with ExitStack() as opened:
 
-    def records(wanted: dict[str, WeightRecord]) -> Mapping[str, ExternalRecord]:
-        stores, found = records_in_store(wanted, chosen, place, registry)
-        opened.append(stores)
-        return found
+        def records(wanted: dict[str, WeightRecord]) -> Mapping[str, ExternalRecord]:
+            stores, found = records_in_store(wanted, chosen, place, registry)
+            opened.enter_context(stores)
+            return found
 
-    try:
         bind_weights(program.state_dict, program.constants, tensors_from_store(program, records))
-    finally:
-        for each in opened:
-            each.close()
 
 
 @public_function("program")
