@@ -52,16 +52,10 @@ from graphwire.process import LOG
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
+from graphwire.wire import package_reader
 from graphwire.wire.archive.manifest import RecordCache, keep_records, records_to_fetch
 from graphwire.wire.archive.source import Closing, Readable, file_name, type_text
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package_reader import (
-    BARE_DOCUMENT,
-    NO_MANIFEST,
-    Package,
-    sanitize_payload_names,
-    sanitize_weight_names,
-)
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.remote import located
 
@@ -126,14 +120,14 @@ class Archive(Closing):
         self._payloads: dict[tuple[str, bool], Payloads] = {}
         """The payloads of each (program name, whether records are copied)."""
         try:
-            self._package = Package(file, registry, limits=limits)
+            self._package = package_reader.Package(file, registry, limits=limits)
         except ArchiveError:
             from graphwire.api.bare_document import find_bare_document
 
             self._bare = find_bare_document(file, registry, limits)
             if self._bare is None:
                 raise
-            self._package = Package(self._bare.archive, registry, limits=limits)
+            self._package = package_reader.Package(self._bare.archive, registry, limits=limits)
         try:
             references = None if self._bare is not None else self._package.references
             self.weights = AttachedWeights(
@@ -188,7 +182,7 @@ class Archive(Closing):
     @_bounded
     def layout(self) -> str:
         """The title of the archive layout, for display."""
-        return BARE_DOCUMENT if self._bare is not None else self._package.layout.title
+        return package_reader.BARE_DOCUMENT if self._bare is not None else self._package.layout.title
 
     @_bounded
     def weight_files(self) -> list[str]:
@@ -374,7 +368,7 @@ class Archive(Closing):
             folder = None if self._bare is None else self._bare.folder
             add_embedded(payloads, self._package.tree_of(method), folder, self._package.archive.limits)
         if self._package.layout.spec.is_flat:
-            sanitize_payload_names(payloads)
+            package_reader.sanitize_payload_names(payloads)
         if self._cache is not None and self.is_remote and self._package.has_manifest:
             archive, manifest = self._package.archive, self._package.manifest
             payloads.records = keep_records(payloads.records, archive, manifest, self._cache)
@@ -494,7 +488,7 @@ class Archive(Closing):
         except GraphwireError as error:
             return [*problems, *problems_of(error, "archive")]
         if self._bare is None and self._package.lacks_manifest:
-            problems.append(NO_MANIFEST)
+            problems.append(package_reader.NO_MANIFEST)
         for method in methods:
             problems += self._problems_of(method, payloads)
         self._package.archive.check_open()
@@ -511,10 +505,10 @@ class Archive(Closing):
             if program is None:
                 program, _, _ = program_at_current_schema(self._package.program_or_tree_of(method))
                 if self._package.layout.spec.is_flat:
-                    sanitize_weight_names(program)
+                    package_reader.sanitize_weight_names(program)
                 problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
             if program.producer is not None and self._bare is None and not self._package.has_manifest:
-                problems.append(NO_MANIFEST)
+                problems.append(package_reader.NO_MANIFEST)
         with collected():
             payloads = self.payloads_of(method)
         if program is not None and payloads is not None:  # type: ignore[redundant-expr] # errors are collected

@@ -50,7 +50,7 @@ from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Document, Payloads
 
 if TYPE_CHECKING:
     from graphwire.bridge.context import OpaqueOrigin
-    from graphwire.evolve.planner import Plan, UnknownOps
+    from graphwire.evolve import planner
 
 
 @public_function(errors=EncodeError)
@@ -469,27 +469,21 @@ class ProgramAtInstalledOpsets(NamedTuple):
 
 
 def at_installed_opsets(
-    program: Program, registry: Registry, unknown_ops: UnknownOps
+    program: Program, registry: Registry, unknown_ops: planner.UnknownOps
 ) -> ProgramAtInstalledOpsets:
     """Bring a validated program to the installed opsets, and its operators to the form of the installed torch."""
     from graphwire.bridge.context import OpaqueOrigin
     from graphwire.bridge.graph.operators import signature_mismatches
     from graphwire.bridge.torch_compat.private import parameters_of
+    from graphwire.evolve import planner
     from graphwire.evolve.operator_forms import forms_of_parameters, with_forms
-    from graphwire.evolve.planner import (
-        check_plugins,
-        check_stored_marks,
-        kept_requirements,
-        marked_operators,
-        plan_for,
-    )
 
-    check_plugins(program, registry, operators=unknown_ops == "error")
-    check_stored_marks(program, registry)
-    plan = plan_for(program, registry, unknown=unknown_ops)
+    planner.check_plugins(program, registry, operators=unknown_ops == "error")
+    planner.check_stored_marks(program, registry)
+    plan = planner.plan_for(program, registry, unknown=unknown_ops)
     origin = None
     if unknown_ops == "opaque":
-        kept = kept_requirements(program, registry, plan.opaque)
+        kept = planner.kept_requirements(program, registry, plan.opaque)
         versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
         origin = OpaqueOrigin(versions, kept, own_forms="calls" in program.requires)
     rewritten: list[AppliedStep] = []
@@ -497,10 +491,10 @@ def at_installed_opsets(
     formed = with_forms(changed, lambda: forms_of_parameters(parameters_of), rewritten)
     if changed is not program and (problems := signature_mismatches(program, formed, registry)):
         raise _invalid(plan, problems)
-    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked_operators(formed))
+    return ProgramAtInstalledOpsets(formed, origin, rewritten, planner.marked_operators(formed))
 
 
-def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Program:
+def program_after_plan(program: Program, plan: planner.Plan, registry: Registry) -> Program:
     """Apply a plan to a program that will be stored, and validate the result.
 
     Raises:
@@ -509,30 +503,28 @@ def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Prog
     """
     changed = _applied(program, plan, registry)
     if changed is not program:
-        from graphwire.evolve.planner import check_stored_marks
+        from graphwire.evolve import planner
 
         before, after = program.opset_version, changed.opset_version
         lowered = {name for name, version in after.items() if version < before.get(name, version)}
-        check_stored_marks(changed, registry)
+        planner.check_stored_marks(changed, registry)
         try:
-            check_stored_marks(changed, registry, lowered)
+            planner.check_stored_marks(changed, registry, lowered)
         except OpsetError as error:
             warnings.warn(str(error), GraphwireWarning, stacklevel=4)
     return changed
 
 
-def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
+def _applied(program: Program, plan: planner.Plan, registry: Registry) -> Program:
     """Apply a plan and validate the result: programs of upgraders are as untrusted as those of files."""
-    from graphwire.evolve.planner import apply
+    from graphwire.evolve import planner
 
-    changed = apply(program, plan)
+    changed = planner.apply(program, plan)
     if changed is program:
         return program
     for step in plan.steps:
         LOG.info("upgraded opset %s, %d nodes", step, len(step.nodes))
-    from graphwire.evolve.planner import with_requirements
-
-    changed = with_requirements(changed, registry)
+    changed = planner.with_requirements(changed, registry)
     try:
         check_valid(changed)
     except ValidationError as error:
@@ -540,7 +532,7 @@ def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
     return changed
 
 
-def _invalid(plan: Plan, problems: Sequence[Problem]) -> OpsetError:
+def _invalid(plan: planner.Plan, problems: Sequence[Problem]) -> OpsetError:
     names = ", ".join(str(step) for step in plan.steps if step.nodes)
     return OpsetError(
         f"upgraders made a program that is not valid ({names})",

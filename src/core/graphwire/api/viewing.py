@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 import msgspec
 from msgspec.structs import replace
 
+from graphwire import viewer
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.analysis.summary import named_nodes
 from graphwire.api.archive import Archive, open
@@ -38,20 +39,6 @@ from graphwire.evolve.targets import obstacles_by_target
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program, WeightReferences
 from graphwire.schema.trees import to_tree
-from graphwire.viewer import (
-    Facts,
-    FileFacts,
-    Histogram,
-    MethodFacts,
-    OverlayValues,
-    ProblemFact,
-    TargetFact,
-    WeightChange,
-    WeightFacts,
-    embedded,
-    named_overlays,
-    page_chunks,
-)
 from graphwire.wire.archive.atomic_file import atomic_write, write_all
 from graphwire.wire.archive.source import Readable
 from graphwire.wire.payloads import Payloads
@@ -128,7 +115,7 @@ def view(
     source: Viewable,
     other: Viewable | None = None,
     *,
-    overlay: OverlayValues | None = None,
+    overlay: viewer.OverlayValues | None = None,
     output: str | os.PathLike[str] | None = None,
     method: str | None = None,
     weights: bool = False,
@@ -257,16 +244,16 @@ def _shown_program(archive: Archive, name: str) -> tuple[Program, Payloads]:
 # where they are, what was compared and, on request, how elements are distributed.
 
 
-def listed_weights(shown: Shown) -> dict[str, WeightFacts]:
+def listed_weights(shown: Shown) -> dict[str, viewer.WeightFacts]:
     """Return where the weights of a file are, by name; nothing for programs in memory. Reads no elements."""
     return {
-        each.name: WeightFacts(each.place)
+        each.name: viewer.WeightFacts(each.place)
         for _, payloads in shown.programs.values()
         for each in (() if shown.archive is None else list_weights(payloads, shown.references, 0))
     }
 
 
-def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
+def weight_facts(shown: Shown) -> dict[str, viewer.WeightFacts]:
     """Return the distribution of the elements of all weights of a file, by name.
 
     Raises:
@@ -279,13 +266,13 @@ def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
     from graphwire.wire.archive.manifest import verify_records
 
     listed = listed_weights(shown)
-    found: dict[str, WeightFacts] = {}
+    found: dict[str, viewer.WeightFacts] = {}
     for _, payloads in shown.programs.values():
         verify_records(payloads.records.values())
         for name, each in element_facts(payloads).items():
-            facts = replace(listed.get(name, WeightFacts()), not_finite=each.not_finite)
+            facts = replace(listed.get(name, viewer.WeightFacts()), not_finite=each.not_finite)
             if each.finite:
-                histogram = Histogram(each.low, each.high, each.counts)
+                histogram = viewer.Histogram(each.low, each.high, each.counts)
                 facts = replace(facts, histogram=histogram, mean=each.mean, std=each.std)
             found[name] = facts
     return found
@@ -310,11 +297,13 @@ def compared_weights(a: Shown, b: Shown, *, elements: bool) -> dict[str, dict[st
     return found
 
 
-def weight_changes(compared: Mapping[str, Mapping[str, Compared]]) -> dict[str, dict[str, WeightChange]]:
+def weight_changes(
+    compared: Mapping[str, Mapping[str, Compared]],
+) -> dict[str, dict[str, viewer.WeightChange]]:
     """Return the weights that differ, by program and name, with how much if elements were read."""
     return {
         name: {
-            weight: WeightChange(False, change.max_abs, change.cosine, change.norm)
+            weight: viewer.WeightChange(False, change.max_abs, change.cosine, change.norm)
             for section, each in sections.items()
             if section == "weight"
             for weight, change in each.differ.items()
@@ -338,7 +327,7 @@ def _check_torch() -> None:
 _MOST_OBSTACLES = 3
 
 
-def facts_of(shown: Shown, *, targets: bool, use_torch: bool | None) -> FileFacts:
+def facts_of(shown: Shown, *, targets: bool, use_torch: bool | None) -> viewer.FileFacts:
     """Return the facts about one file, without those about the elements of its weights.
 
     Args:
@@ -347,15 +336,18 @@ def facts_of(shown: Shown, *, targets: bool, use_torch: bool | None) -> FileFact
     """
     archive = shown.archive
     has_torch = "torch" in sys.modules if use_torch is None else use_torch and find_spec("torch") is not None
-    return FileFacts(
+    return viewer.FileFacts(
         name=shown.name,
         inspection=None if archive is None else _inspection(archive),
         problems=None
         if archive is None
-        else [ProblemFact(each.kind, each.place, each.message) for each in archive.problems(payloads=False)],
+        else [
+            viewer.ProblemFact(each.kind, each.place, each.message)
+            for each in archive.problems(payloads=False)
+        ],
         targets=_targets(shown) if targets else None,
         methods={
-            name: MethodFacts(_schemas(program, shown.registry) if has_torch else None)
+            name: viewer.MethodFacts(_schemas(program, shown.registry) if has_torch else None)
             for name, (program, _) in shown.programs.items()
         },
         weights=listed_weights(shown) or None,
@@ -373,13 +365,13 @@ def _inspection(archive: Archive) -> dict[str, Any] | None:
     return tree
 
 
-def _targets(shown: Shown) -> list[TargetFact]:
+def _targets(shown: Shown) -> list[viewer.TargetFact]:
     found: dict[str, list[Obstacle]] = {}
     for program, _ in shown.programs.values():
         for target, obstacles in obstacles_by_target(to_tree(program)).items():
             if target.startswith("torch-"):
                 found.setdefault(target, []).extend(obstacles)
-    return [TargetFact(target, not each, _why_not(each)) for target, each in found.items()]
+    return [viewer.TargetFact(target, not each, _why_not(each)) for target, each in found.items()]
 
 
 def _why_not(obstacles: list[Obstacle]) -> str:
@@ -407,7 +399,7 @@ _TIMES = ("before", "after")
 
 def content_of(
     sources: Sequence[Viewable],
-    overlay: OverlayValues,
+    overlay: viewer.OverlayValues,
     method: str | None,
     options: OpenOptions,
     *,
@@ -436,15 +428,16 @@ def content_of(
             {name for program, _ in side.programs.values() for name, _, _ in named_nodes(program)}
             for side in sides
         ]
-        facts = Facts(
+        facts = viewer.Facts(
             files=files,
             weight_changes=weight_changes(compared) if len(sides) == 2 else None,
             compared={name: compared_text(each) for name, each in compared.items()},
-            overlays=named_overlays(overlay, nodes, method),
+            overlays=viewer.named_overlays(overlay, nodes, method),
         )
         archives = [
-            embedded(each.programs, each.registry.wire_format("json"), each.references) for each in sides
+            viewer.embedded(each.programs, each.registry.wire_format("json"), each.references)
+            for each in sides
         ]
         files_of = (each.archive for each in sides if each.archive is not None)
         read = [file for archive in files_of for file in (archive.file, *archive.weight_files())]
-    return " and ".join(each.name for each in sides), page_chunks(facts, archives), read
+    return " and ".join(each.name for each in sides), viewer.page_chunks(facts, archives), read

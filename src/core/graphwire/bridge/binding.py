@@ -12,13 +12,7 @@ from torch.export import ExportedProgram
 from graphwire.analysis.load_report import ProcessGroup, named_groups
 from graphwire.bridge.tensors.storages import StorageTable, byte_span, is_plain, storage_key
 from graphwire.bridge.tensors.tensor_metas import name_in_torch
-from graphwire.bridge.torch_compat.private import (
-    buffer_mark,
-    is_in_job,
-    mark_buffer,
-    world_group,
-    world_groups,
-)
+from graphwire.bridge.torch_compat import private
 from graphwire.errors import DecodeError, Problem, WeightsError
 from graphwire.evolve.plain_values import graphs_in
 from graphwire.registry import Registry
@@ -200,8 +194,8 @@ def _like(old: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
     plain = new.detach()
     if is_parameter:
         return torch.nn.Parameter(plain, requires_grad=old.requires_grad)
-    if (mark := buffer_mark(old)) is not None:
-        mark_buffer(plain, mark)
+    if (mark := private.buffer_mark(old)) is not None:
+        private.mark_buffer(plain, mark)
     return plain.requires_grad_() if old.requires_grad else plain
 
 
@@ -264,7 +258,9 @@ def check_process_groups(program: Program, registry: Registry, renamed: Mapping[
     """
     faults = [(group, fault) for group in _checked_groups(program, registry) for fault in _faults(group)]
     if faults:
-        here = ", ".join(f"{each.name!r} of {each.size} ({each.description})" for each in world_groups())
+        here = ", ".join(
+            f"{each.name!r} of {each.size} ({each.description})" for each in private.world_groups()
+        )
         in_file = {new: old for old, new in renamed.items()}
         names = ", ".join(dict.fromkeys(f"{in_file.get(group.name, group.name)!r}: …" for group, _ in faults))
         raise DecodeError(
@@ -276,9 +272,9 @@ def check_process_groups(program: Program, registry: Registry, renamed: Mapping[
 def group_sizes_here(program: Program, registry: Registry) -> dict[str, int]:
     """Return how many processes each process group has that torch's own collectives name in a program, by name. Empty in a
     process without process groups; a group that this process is not in is dropped."""
-    if not is_in_job():
+    if not private.is_in_job():
         return {}
-    found = (world_group(group.name) for group in _checked_groups(program, registry))
+    found = (private.world_group(group.name) for group in _checked_groups(program, registry))
     return {each.name: each.size for each in found if each is not None}
 
 
@@ -289,7 +285,7 @@ def _checked_groups(program: Program, registry: Registry) -> list[ProcessGroup]:
 
 
 def _faults(group: ProcessGroup) -> Iterator[str]:
-    found = world_group(group.name)
+    found = private.world_group(group.name)
     users = _users(group.nodes)
     if found is None:
         yield f"this process is in no process group {group.name!r}, which {users} name{_s(group.nodes)}"

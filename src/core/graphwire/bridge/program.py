@@ -13,9 +13,11 @@ from torch.export import ExportedProgram
 from graphwire import schema
 from graphwire.analysis.load_report import Omission
 from graphwire.analysis.validation.program_rules import check_saved_program
+from graphwire.bridge import signature
 from graphwire.bridge.attribute_types import edited_attributes_named
 from graphwire.bridge.binding import bind_weights, group_sizes_here
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, DecodeRequest, EncodeContext, OpaqueOrigin
+from graphwire.bridge.graph import metadata
 from graphwire.bridge.graph.arguments import (
     Scope,
     class_name_of,
@@ -24,31 +26,9 @@ from graphwire.bridge.graph.arguments import (
     is_owned_by_codec,
 )
 from graphwire.bridge.graph.graph import decode_graph, encode_graph
-from graphwire.bridge.graph.metadata import (
-    decode_declared,
-    decode_sources,
-    encode_custom,
-    encode_declared,
-    tell_unsaved,
-    unread_metadata,
-)
 from graphwire.bridge.graph.operators import OpaqueOperator, check_operators
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
-from graphwire.bridge.signature import (
-    check_attributes,
-    check_entry,
-    check_guards,
-    check_parameters,
-    decode_module_calls,
-    decode_signature,
-    encode_module_calls,
-    encode_signature,
-    input_numbers,
-    parameter_names,
-    restore_copy_names,
-    set_object_values,
-    set_output_names,
-)
+from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.tensors.payloads import (
     check_weights,
     decode_payloads,
@@ -56,25 +36,9 @@ from graphwire.bridge.tensors.payloads import (
     record_edited_values,
 )
 from graphwire.bridge.tensors.storages import RecordTable, StorageTable
-from graphwire.bridge.tensors.tensor_metas import (
-    decode_ranges,
-    decode_replacements,
-    encode_ranges,
-    encode_replacements,
-    infer_hints,
-    ranges_by_expression,
-)
+from graphwire.bridge.torch_compat import pytree
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import exported_program, guards_of, set_guards
-from graphwire.bridge.torch_compat.pytree import (
-    children_of,
-    context_of,
-    flatten,
-    is_namedtuple,
-    is_serialized_name,
-    registration_of,
-    unflatten,
-)
 from graphwire.bridge.torch_compat.verifiers import check_encoded, dialects_of, verifier_of
 from graphwire.errors import (
     DecodeError,
@@ -157,8 +121,8 @@ def encode_program(
         sanitize_payload_names(payloads, legal_path)
     check_saved_program(record, payloads.weights, payloads.constants)
     in_spec = program.call_spec.in_spec
-    names = parameter_names(record, in_spec, None, EncodeError)
-    check_guards(record, input_numbers(in_spec, names), EncodeError)
+    names = signature.parameter_names(record, in_spec, None, EncodeError)
+    signature.check_guards(record, signature.input_numbers(in_spec, names), EncodeError)
     return record, payloads
 
 
@@ -167,7 +131,7 @@ def _encode_program(
 ) -> tuple[schema.Program, Payloads]:
     module = program.graph_module
     graph = encode_graph(context, module, top_level=True)
-    calls = encode_module_calls(context, program.module_call_graph, graph.copies)
+    calls = signature.encode_module_calls(context, program.module_call_graph, graph.copies)
     _note_containers(context, graph, calls)
     encoded: dict[str, schema.EncodedValue] = {}
     held = {**context.constants, **program.constants}
@@ -176,24 +140,24 @@ def _encode_program(
     constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
-    metadata = {"custom": encode_custom(context, custom)} if custom else {}
-    tell_unsaved(context)
-    encode_declared(context, module.meta, metadata)
-    ranges = encode_ranges(program.range_constraints)
+    texts = {"custom": metadata.encode_custom(context, custom)} if custom else {}
+    metadata.tell_unsaved(context)
+    metadata.encode_declared(context, module.meta, texts)
+    ranges = tensor_metas.encode_ranges(program.range_constraints)
     record = schema.Program(
         graph_module=schema.GraphModule(
             graph=graph,
-            signature=encode_signature(
+            signature=signature.encode_signature(
                 program.graph_signature,
                 graph,
                 [node.name for node in module.graph.find_nodes(op="placeholder")],
             ),
             module_call_graph=calls,
-            metadata=metadata,
+            metadata=texts,
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
             node_sources=context.source_records,
-            inline_constraints=None if inline is None else encode_ranges(inline),
-            replacements=encode_replacements(context, program.range_constraints),
+            inline_constraints=None if inline is None else tensor_metas.encode_ranges(inline),
+            replacements=tensor_metas.encode_replacements(context, program.range_constraints),
         ),
         opset_version=_opsets(context),
         range_constraints=ranges,
@@ -208,11 +172,11 @@ def _encode_program(
         encoded_values=encoded,
     )
     record.group_sizes = group_sizes_here(record, context.registry)
-    check_entry(record, EncodeError)
-    check_attributes(record, module.graph, EncodeError)
+    signature.check_entry(record, EncodeError)
+    signature.check_attributes(record, module.graph, EncodeError)
     call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
-    names = parameter_names(record, call.in_spec, call.out_spec, EncodeError)
-    check_parameters(names, module, EncodeError)
+    names = signature.parameter_names(record, call.in_spec, call.out_spec, EncodeError)
+    signature.check_parameters(names, module, EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
@@ -225,9 +189,9 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: sch
     targets = {operator.target for operator in context.operators.values()}
 
     def decoded() -> Any:
-        signature = decode_signature(record.graph_module.signature)
-        set_output_names(signature, program.graph)
-        return signature
+        made = signature.decode_signature(record.graph_module.signature)
+        signature.set_output_names(made, program.graph)
+        return made
 
     check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
 
@@ -239,11 +203,11 @@ def _note_containers(
     schema can represent but torch's reader rejects."""
     if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
         context.features.add("outputs")
-    signatures = [call.signature for call in calls if call.signature is not None]
-    texts = {text for signature in signatures for text in (signature.in_spec, signature.out_spec)}
+    called = [call.signature for call in calls if call.signature is not None]
+    texts = {text for each in called for text in (each.in_spec, each.out_spec)}
     nodes = [node for text in texts for _, node, _ in treespec_nodes(parse_treespec(text))]
     names = {node.type for node in nodes if node.type is not None}
-    if not all(map(is_serialized_name, names)):
+    if not all(map(pytree.is_serialized_name, names)):
         context.features.add("containers")
     context.provided.update(("treespec_serializer", split_version(name)[0]) for name in names)
 
@@ -294,9 +258,13 @@ def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, schema.NamedTupleD
     ]
     while pending:
         spec = pending.pop()
-        pending.extend(children_of(spec))
-        container = context_of(spec) if spec.type is not None else None
-        if container is not None and is_namedtuple(container) and (found := registration_of(container)):
+        pending.extend(pytree.children_of(spec))
+        container = pytree.context_of(spec) if spec.type is not None else None
+        if (
+            container is not None
+            and pytree.is_namedtuple(container)
+            and (found := pytree.registration_of(container))
+        ):
             yield found.name, schema.NamedTupleDef(list(container._fields))
 
 
@@ -309,7 +277,7 @@ def _encode_examples(
     features = set(context.features)
     try:
         check_expanded_size(examples, "the example inputs")
-        leaves, spec = flatten(examples)
+        leaves, spec = pytree.flatten(examples)
         held: dict[str, Any] = {}
         arguments = []
         for index, leaf in enumerate(leaves):
@@ -355,52 +323,52 @@ def decode_program(
     module_record = record.graph_module
     provenance = provenance_of(module_record.node_sources)
     context = decode_context(request)
-    context.sources = decode_sources(module_record.node_sources, provenance)
+    context.sources = metadata.decode_sources(module_record.node_sources, provenance)
     context.provenance = provenance
-    context.ranges = decode_ranges(record.range_constraints)
+    context.ranges = tensor_metas.decode_ranges(record.range_constraints)
     check_operators(context, module_record.graph)
-    inline = decode_ranges(module_record.inline_constraints or {})
+    inline = tensor_metas.decode_ranges(module_record.inline_constraints or {})
     if context.ranges or inline:
         from graphwire.bridge.torch_compat.symbolic import reserve_unbacked
 
         reserve_unbacked(context.shape_env, [*context.ranges, *inline])
     state, constants = values or decode_values(context, request)
     context.constants = constants
-    signature = decode_signature(module_record.signature)
-    literals = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
+    specs = signature.decode_signature(module_record.signature)
+    literals = [getattr(spec.arg, "name", None) for spec in specs.input_specs]
     graph, root = decode_graph(
         context, module_record.graph, literal_names=literals, paths=(*state, *constants)
     )
     if module_record.graph.copies:
-        set_output_names(signature, graph)
-    set_object_values(signature, graph)
-    infer_hints(context)
-    check_entry(record, DecodeError)
-    check_attributes(record, graph, DecodeError)
-    calls = decode_module_calls(context, module_record.module_call_graph)
+        signature.set_output_names(specs, graph)
+    signature.set_object_values(specs, graph)
+    tensor_metas.infer_hints(context)
+    signature.check_entry(record, DecodeError)
+    signature.check_attributes(record, graph, DecodeError)
+    calls = signature.decode_module_calls(context, module_record.module_call_graph)
     call = calls[0].signature
-    names = parameter_names(record, call.in_spec, call.out_spec, DecodeError)
-    check_guards(record, input_numbers(call.in_spec, names), DecodeError)
+    names = signature.parameter_names(record, call.in_spec, call.out_spec, DecodeError)
+    signature.check_guards(record, signature.input_numbers(call.in_spec, names), DecodeError)
     if module_record.graph.copies:
-        restore_copy_names(calls, module_record.graph.copies, graph)
+        signature.restore_copy_names(calls, module_record.graph.copies, graph)
     program = exported_program(
         root=root,
         graph=graph,
-        graph_signature=signature,
+        graph_signature=specs,
         state_dict=state,
-        range_constraints=ranges_by_expression(context, context.ranges),
+        range_constraints=tensor_metas.ranges_by_expression(context, context.ranges),
         module_call_graph=calls,
         example_inputs=_decode_examples(context, request, call),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
-    check_parameters(names, program.graph_module, DecodeError)
+    signature.check_parameters(names, program.graph_module, DecodeError)
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)
-    program.graph_module.meta.update(decode_declared(context, module_record.metadata))
+    program.graph_module.meta.update(metadata.decode_declared(context, module_record.metadata))
     if module_record.inline_constraints is not None:
-        program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
-    decode_replacements(context, module_record.replacements)
+        program.graph_module.meta["inline_constraints"] = tensor_metas.ranges_by_expression(context, inline)
+    tensor_metas.decode_replacements(context, module_record.replacements)
     set_guards(program, list(record.guards_code))
     tell_omitted(context, dropped)
     allow_tracing(context.fakes.mode)
@@ -413,7 +381,7 @@ def tell_omitted(context: DecodeContext, dropped: list[Omission] | None) -> None
     """Tell what was omitted of the metadata, as the `dropped` of a `DecodeRequest`."""
     if omitted := context.provenance.omitted + context.traces.omitted:
         leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), dropped)
-    for omission in unread_metadata(context):
+    for omission in metadata.unread_metadata(context):
         leave_out(omission, dropped)
 
 
@@ -478,7 +446,7 @@ def _decode_examples(context: DecodeContext, request: DecodeRequest, called: Any
         samples, encoded = request.payloads.sample_inputs, examples.encoded_values
         scope = Scope(context, decode_payloads(context, samples, SAMPLE_INPUTS, encoded, ties_noted=True))
         leaves = [decode_argument(scope, leaf) for leaf in examples.leaves]
-        inputs = unflatten(leaves, decode_treespec(examples.spec, context.registry))
+        inputs = pytree.unflatten(leaves, decode_treespec(examples.spec, context.registry))
         _check_examples(inputs, len(leaves), called)
         return inputs
     except Exception as error:
@@ -515,10 +483,10 @@ def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
         case tuple() as args, dict() as kwargs if all(type(key) is str for key in kwargs):
             names = called.forward_arg_names
             if not names:
-                by_position, by_name = children_of(called.in_spec)
+                by_position, by_name = pytree.children_of(called.in_spec)
                 names = [
-                    *map(str, range(len(children_of(by_position)))),
-                    *context_of(by_name),
+                    *map(str, range(len(pytree.children_of(by_position)))),
+                    *pytree.context_of(by_name),
                 ]
             fits = len(args) <= len(names) and sorted(names[len(args) :]) == sorted(kwargs)
             if fits and leaves == called.in_spec.num_leaves:

@@ -11,20 +11,8 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from graphwire import schema
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
+from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.tensors.coded_values import codec_for
-from graphwire.bridge.tensors.tensor_metas import (
-    DTYPES,
-    LAYOUT_KINDS,
-    LAYOUTS,
-    MEMORY_FORMAT_KINDS,
-    MEMORY_FORMATS,
-    NAMED_DTYPES,
-    NAMED_LAYOUTS,
-    SCALAR_TYPES,
-    decode_device,
-    encode_device,
-    name_in_torch,
-)
 from graphwire.bridge.torch_compat.private import script_class_name
 from graphwire.bridge.torch_compat.pytree import class_name
 from graphwire.errors import DecodeError, EncodeError, shown
@@ -134,19 +122,19 @@ def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any])
 
 
 def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> schema.Argument:
-    kind = SCALAR_TYPES.get(value)
+    kind = tensor_metas.SCALAR_TYPES.get(value)
     if kind is not None:
         return schema.Argument(as_scalar_type=kind)
     context.features.add("dtypes")
-    return schema.Argument(as_dtype_name=name_in_torch(value))
+    return schema.Argument(as_dtype_name=tensor_metas.name_in_torch(value))
 
 
 def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> schema.Argument:
-    kind = LAYOUT_KINDS.get(value)
+    kind = tensor_metas.LAYOUT_KINDS.get(value)
     if kind is not None:
         return schema.Argument(as_layout=kind)
     context.features.add("layouts")
-    return schema.Argument(as_layout_name=name_in_torch(value))
+    return schema.Argument(as_layout_name=tensor_metas.name_in_torch(value))
 
 
 def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> schema.Argument:
@@ -222,11 +210,13 @@ _LITERALS: dict[type, _Literal] = {
         lambda value: schema.RangeValue(value.start, value.stop, value.step),
         lambda _, a: range(a.start, a.stop, a.step),
     ),
-    torch.device: _Literal("as_device", encode_device, lambda scope, a: decode_device(scope.context, a)),
+    torch.device: _Literal(
+        "as_device", tensor_metas.encode_device, lambda scope, a: tensor_metas.decode_device(scope.context, a)
+    ),
     torch.memory_format: _Literal(
         "as_memory_format",
-        MEMORY_FORMAT_KINDS.__getitem__,
-        lambda _, a: MEMORY_FORMATS[a],
+        tensor_metas.MEMORY_FORMAT_KINDS.__getitem__,
+        lambda _, a: tensor_metas.MEMORY_FORMATS[a],
     ),
 }
 """Types whose values are literals, with their variants. The most frequent types are in the tables below."""
@@ -399,8 +389,8 @@ _OF_VARIANTS: dict[str, Decoder] = {
     "as_none": lambda _scope, _: None,
     "as_float": lambda _, a: schema.decode_float(a),
     "as_tensors": _tensors,
-    "as_scalar_type": lambda _, a: DTYPES[a],
-    "as_layout": lambda _, a: LAYOUTS[a],
+    "as_scalar_type": lambda _, a: tensor_metas.DTYPES[a],
+    "as_layout": lambda _, a: tensor_metas.LAYOUTS[a],
     "as_floats": lambda _, a: [schema.decode_float(item) for item in a],
     "as_optional_tensors": lambda scope, a: [_decode_optional(scope, item) for item in a],
     "as_custom_obj": _decode_custom_object,
@@ -415,8 +405,8 @@ _OF_VARIANTS: dict[str, Decoder] = {
         decode_argument(scope, entry.key): decode_argument(scope, entry.value) for entry in a
     },
     "as_slice": lambda scope, a: slice(*(decode_argument(scope, part) for part in (a.start, a.stop, a.step))),
-    "as_dtype_name": lambda _, a: _decode_named(NAMED_DTYPES, a, "element type"),
-    "as_layout_name": lambda _, a: _decode_named(NAMED_LAYOUTS, a, "layout"),
+    "as_dtype_name": lambda _, a: _decode_named(tensor_metas.NAMED_DTYPES, a, "element type"),
+    "as_layout_name": lambda _, a: _decode_named(tensor_metas.NAMED_LAYOUTS, a, "layout"),
     "as_graph": lambda scope, a: scope.subgraph(a),
     "as_constant": lambda scope, a: scope.constant(a),
     "as_treespec": lambda scope, a: scope.treespec(a),

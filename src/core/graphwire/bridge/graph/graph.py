@@ -48,14 +48,8 @@ from graphwire.bridge.graph.values import (
     set_stated_value,
 )
 from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta, is_cheap_to_compute
+from graphwire.bridge.torch_compat import private
 from graphwire.bridge.torch_compat.code_text import choose_targets, taken_attributes
-from graphwire.bridge.torch_compat.private import (
-    FakeTensor,
-    graph_module,
-    mark_parameter_or_buffer,
-    no_torch_function,
-    parameter_or_buffer,
-)
 from graphwire.bridge.torch_compat.pytree import class_name, is_treespec
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, located
 
@@ -119,11 +113,11 @@ def _measure(scope: EncodeScope, graph: schema.Graph, reader: torch.fx.Node) -> 
 def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     """Encode the metadata of all node values at once: attributes of fake tensors are 2 times faster to read inside the
     block."""
-    with no_torch_function(), located(lambda: f"graph.{node.name}"):
+    with private.no_torch_function(), located(lambda: f"graph.{node.name}"):
         for node in graph.nodes:
             value = node.meta.get("val")
             for each in value if type(value) is tuple or type(value) is list else (value,):
-                if type(each) is FakeTensor and node.op in _MAKERS:
+                if type(each) is private.FakeTensor and node.op in _MAKERS:
                     context.described[id(each)] = encode_tensor_meta(context, each)
 
 
@@ -165,7 +159,7 @@ def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
     else:
         argument = encode_value(scope, node.name, value)
-        if (held_as := parameter_or_buffer(value)) is not None:
+        if (held_as := private.parameter_or_buffer(value)) is not None:
             scope.record.held_as[node.name] = held_as
     scope.nodes[node] = argument
     return argument
@@ -287,7 +281,7 @@ class _GraphScope(DecodeScope):
         if known is None:
             _check_free(self.module, argument.name)
             graph, module = decode_graph(self.context, argument.graph)
-            self.module.register_module(argument.name, graph_module(module, graph))
+            self.module.register_module(argument.name, private.graph_module(module, graph))
             self._subgraphs[argument.name] = argument.graph
         elif known != argument.graph:
             raise DecodeError(f"two different subgraphs are named {argument.name!r}")
@@ -415,7 +409,7 @@ def _decode_placeholder(
         value = decode_value(scope, argument, input_value=True)
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
-        mark_parameter_or_buffer(value, held_as)
+        private.mark_parameter_or_buffer(value, held_as)
     if (path := scope.held.get(name)) is not None:
         node = scope.maker.make("get_attr", path, (), {}, name)
         scope.add(name, node, value, scope.metadata(name, {}))

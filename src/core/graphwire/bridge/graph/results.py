@@ -38,20 +38,7 @@ from graphwire.bridge.graph.values import (
     set_stated_value,
 )
 from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
-from graphwire.bridge.torch_compat.fake_tensors import (
-    accepts_numbers,
-    is_constructor,
-    run_on_metadata,
-    why_not_run,
-)
-from graphwire.bridge.torch_compat.private import (
-    FakeTensor,
-    is_traceable_wrapper_subclass,
-    parameter_or_buffer,
-    preserved_process_state,
-    schema_of,
-    symbolic_parts,
-)
+from graphwire.bridge.torch_compat import fake_tensors, private
 from graphwire.errors import DecodeError, GraphwireError, GraphwireWarning
 from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, variant_of
 from graphwire.wire.document import check_expanded_size
@@ -222,14 +209,14 @@ def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bo
 
 def _represents(context: EncodeContext, stated: Any, value: Any) -> bool:
     """Return whether the record of the element's value also represents the value in a reader's metadata."""
-    if type(stated) is FakeTensor:  # the common case
+    if type(stated) is private.FakeTensor:  # the common case
         return True
     if isinstance(stated, torch.Tensor):
-        return not is_traceable_wrapper_subclass(stated)
+        return not private.is_traceable_wrapper_subclass(stated)
     if type(stated) is not type(value):
         return False
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return symbolic_parts(stated) == symbolic_parts(value)
+        return private.symbolic_parts(stated) == private.symbolic_parts(value)
     parts, others = elements_of(value), elements_of(stated)
     if parts is None or others is None:
         return stated == value or stated != stated  # noqa: PLR0124 # true only for nan
@@ -241,7 +228,7 @@ def _represents(context: EncodeContext, stated: Any, value: Any) -> bool:
 
 def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
     if isinstance(stated, torch.Tensor) and isinstance(value, torch.Tensor) and stated is not value:
-        alike = parameter_or_buffer(stated) == parameter_or_buffer(value)
+        alike = private.parameter_or_buffer(stated) == private.parameter_or_buffer(value)
         return alike and encode_tensor_meta(context, stated) == encode_tensor_meta(context, value)
     return stated is value or (not isinstance(stated, torch.Tensor) and _represents(context, stated, value))
 
@@ -418,7 +405,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
         DecodeError: the operator may not run on metadata, fails, or returns something else than the record declares.
     """
     operator: Any = node.target
-    reason = why_not_run(operator)
+    reason = fake_tensors.why_not_run(operator)
     if record.target not in scope.context.propagates:
         reason = "no opset upgrader that is installed here emits it"
     if reason is not None:
@@ -430,14 +417,14 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val", each))
     check_arguments(record, operator, args, kwargs)
     inputs = [value for value in _leaves((*args, *kwargs.values())) if isinstance(value, torch.Tensor)]
-    if not inputs and not is_constructor(operator):
+    if not inputs and not fake_tensors.is_constructor(operator):
         raise DecodeError(
             f"{record.target} has no tensor among its inputs, from whose metadata it could compute",
             place="inputs",
         )
     try:
-        with preserved_process_state(record.target):
-            result = run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
+        with private.preserved_process_state(record.target):
+            result = fake_tensors.run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
     except GraphwireError:
         raise
     except Exception as error:
@@ -486,7 +473,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    if type(value) is not FakeTensor or value.layout is not torch.strided:
+    if type(value) is not private.FakeTensor or value.layout is not torch.strided:
         return False
     return all(map(_is_int, (*value.shape, *value.stride(), value.storage_offset())))
 
@@ -523,7 +510,7 @@ def _is_simple(value: Any) -> bool:
     """Return whether a symbolic value is small and has no powers."""
     import sympy
 
-    expression, _ = symbolic_parts(value)
+    expression, _ = private.symbolic_parts(value)
     simple = tuple(getattr(sympy, name) for name in _SIMPLE)
     for count, part in enumerate(sympy.preorder_traversal(expression)):
         if count >= _MOST_PARTS:
@@ -538,7 +525,7 @@ def _is_simple(value: Any) -> bool:
 
 def check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raise if arguments do not match an operator's schema. Runs before its kernel gets them."""
-    schema = schema_of(operator)
+    schema = private.schema_of(operator)
     named = dict(zip((each.name for each in schema.arguments), args, strict=False)) | kwargs
     if len(args) + len(kwargs) != len(named) or not named.keys() <= {each.name for each in schema.arguments}:
         raise DecodeError(f"{record.target} has no such arguments", place="inputs")
@@ -548,7 +535,7 @@ def check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: di
                 raise DecodeError(f"{record.target} lacks a value for {parameter.name}", place="inputs")
         elif (
             str(parameter.type) == "Tensor"
-            and accepts_numbers(operator)
+            and fake_tensors.accepts_numbers(operator)
             and _TYPES["number"](named[parameter.name])
         ):
             continue
@@ -599,7 +586,7 @@ def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, 
 def _settled(value: Any, grad: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    if type(value) is not FakeTensor:
+    if type(value) is not private.FakeTensor:
         raise DecodeError(f"a fake kernel returns a {type(value).__name__}, which is not a fake tensor")
     if grad and (value.is_floating_point() or value.is_complex()):
         return value.detach().requires_grad_()

@@ -13,22 +13,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from graphwire.bridge.torch_compat.pytree import (
-    Registration,
-    children_of,
-    class_name,
-    context_of,
-    field_names,
-    is_flattened,
-    is_registered_by_fields,
-    is_treespec,
-    leaf_spec,
-    make_treespec,
-    nameless_fields,
-    registration_by_fields,
-    registration_by_name,
-    registration_of,
-)
+from graphwire.bridge.torch_compat import pytree
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -69,7 +54,7 @@ _LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
 class _Served(NamedTuple):
     """The decoder of a type's contexts, and the version of the context."""
 
-    by: TreespecType | Registration
+    by: TreespecType | pytree.Registration
     version: int
 
 
@@ -86,13 +71,15 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
             no serialized name, or a context cannot be encoded; the message names the class and what to add.
         LimitError: containers nest deeper than `graphwire.schema.texts.treespec.MAX_DEPTH`.
     """
-    if not is_treespec(spec):
+    if not pytree.is_treespec(spec):
         raise EncodeError(f"a {type(spec).__qualname__} is not a torch.utils._pytree.TreeSpec")
     containers = itertools.count(1)
 
     def enter() -> None:
         if next(containers) == _MEASURED_FROM:
-            check_expanded_size(spec, "a treespec", kinds=(object,), inner_of=children_of, most=_MOST_NODES)
+            check_expanded_size(
+                spec, "a treespec", kinds=(object,), inner_of=pytree.children_of, most=_MOST_NODES
+            )
 
     return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH, enter)}]"
 
@@ -140,12 +127,12 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: 
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
     enter()
-    context = context_of(spec)
+    context = pytree.context_of(spec)
     if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
         check_expanded_size(context, "the context of a container")
     name, text, served = _encode_node(container, context, registry, plain)
     children = []
-    for index, child in enumerate(children_of(spec)):
+    for index, child in enumerate(pytree.children_of(spec)):
         try:
             children.append(_encode(child, registry, plain, depth_left - 1, enter))
         except EncodeError as error:
@@ -161,8 +148,8 @@ def _node_text(name: str, context: str, children: list[str]) -> str:
 
 def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) -> tuple[str, str, _Served]:
     """Return a container's serialized name, the context as JSON, and what decodes it."""
-    if plain and (names := nameless_fields(container, context)) is not None:
-        bare: Any = dict if is_registered_by_fields(container) else tuple
+    if plain and (names := pytree.nameless_fields(container, context)) is not None:
+        bare: Any = dict if pytree.is_registered_by_fields(container) else tuple
         return _encode_node(bare, names if bare is dict else None, registry, plain=False)
     if (by := registry.container_types.of(container)) is not None:
         try:
@@ -180,7 +167,7 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
             raise blamed(error, by.serializer) from None
         text = _quoted(tree) if type(tree) is str else dump_json(tree)
         return with_version(by.name, version), text, _Served(by, version)
-    registered = registration_of(container)
+    registered = pytree.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
     registry.container_types.named(registered.name)  # raises if two plugins provide the type
@@ -237,7 +224,7 @@ def _failure(what: str, error: Exception) -> str:
 
 
 def _unnamed(container: Any, registry: Registry) -> EncodeError:
-    name = class_name(container)
+    name = pytree.class_name(container)
     bare = container.__qualname__
     if container.__module__ in ("collections", "torch.return_types"):
         return EncodeError(
@@ -250,7 +237,7 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
     call = (
         f"torch.utils._pytree.register_pytree_node({bare}, FLATTEN, UNFLATTEN, serialized_type_name={name!r})"
     )
-    if is_flattened(container) and field_names(container) is not None:
+    if pytree.is_flattened(container) and pytree.field_names(container) is not None:
         call = f"torch.export.register_dataclass({bare}, serialized_type_name={name!r})"
         plainly = '. Or save with containers="plain", which turns them into plain dicts or tuples'
     return EncodeError(
@@ -282,13 +269,13 @@ def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
 def _served(name: str, registry: Registry) -> _Served | None:
     for each, version in ((name, 1), split_version(name)):
         by = registry.container_types.named(each) or _registered(each)
-        if by is not None and is_flattened(by.container):
+        if by is not None and pytree.is_flattened(by.container):
             return _Served(by, version)
     return None
 
 
-def _registered(name: str) -> Registration | None:
-    found = registration_by_name(name)
+def _registered(name: str) -> pytree.Registration | None:
+    found = pytree.registration_by_name(name)
     return None if found is None or found.reads_names else found
 
 
@@ -296,14 +283,14 @@ def _old_dataclass(node: TreeSpec) -> _Served | None:
     """Return the dataclass that torch 2.1 or 2.2 wrote as `[class, fields, fields that are None]` instead of JSON text."""
     match node.context:
         case [str(name), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
-            found = registration_by_fields(name.rpartition(".")[2], [*fields, *none])
+            found = pytree.registration_by_fields(name.rpartition(".")[2], [*fields, *none])
             return None if found is None else _Served(found, 1)
     return None
 
 
 def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
     if node.type is None:
-        return leaf_spec()
+        return pytree.leaf_spec()
     served = types[node.type]
     try:
         context = _decode_context(served, node)
@@ -315,7 +302,7 @@ def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
         _decode(child, types, f"{place}{dot}children_spec[{index}]")
         for index, child in enumerate(node.children)
     ]
-    return make_treespec(served.by.container, context, children)
+    return pytree.make_treespec(served.by.container, context, children)
 
 
 def _decode_context(served: _Served, node: TreeSpec) -> Any:
@@ -344,7 +331,7 @@ def _decode_context(served: _Served, node: TreeSpec) -> Any:
     return context
 
 
-def _registered_context(registered: Registration, version: int, tree: Any) -> tuple[Any, int | None]:
+def _registered_context(registered: pytree.Registration, version: int, tree: Any) -> tuple[Any, int | None]:
     """Decode the context of a type in torch's table, and return it with the number of children it requires."""
     if registered.from_dumpable is not None:
         try:
@@ -360,7 +347,7 @@ def _registered_context(registered: Registration, version: int, tree: Any) -> tu
     return _fields_context(registered, context) if registered.by_fields else (context, None)
 
 
-def _fields_context(registered: Registration, context: Any) -> tuple[Any, int]:
+def _fields_context(registered: pytree.Registration, context: Any) -> tuple[Any, int]:
     """Check the context of a dataclass, since its names are passed to the class as keywords."""
     # torch 2.1 and 2.2 put the class name first.
     lists = context[-2:] if type(context) is list and len(context) in (2, 3) else []
@@ -372,7 +359,7 @@ def _fields_context(registered: Registration, context: Any) -> tuple[Any, int]:
         )
     names = [*lists[0], *lists[1]]
     # None for a class registered like a dataclass that is not one: its fields are unknown.
-    fields = field_names(registered.container)
+    fields = pytree.field_names(registered.container)
     if unknown := sorted(set(names) - set(names if fields is None else fields)):
         raise DecodeError(f"the dataclass {registered.name} has no field {', '.join(map(repr, unknown))}")
     if len(set(names)) != len(names):

@@ -20,20 +20,10 @@ from graphwire import schema
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import Scope, encode_argument, is_owned_by_codec, name_object
 from graphwire.bridge.graph.metadata import decode_metadata
+from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.tensors.coded_values import decode_composition, encode_composition
-from graphwire.bridge.tensors.tensor_metas import (
-    decode_number,
-    decode_tensor_meta,
-    encode_number,
-    encode_tensor_meta,
-)
+from graphwire.bridge.torch_compat import private
 from graphwire.bridge.torch_compat.code_text import NodeMaker
-from graphwire.bridge.torch_compat.private import (
-    FakeTensor,
-    mark_parameter_or_buffer,
-    parameter_or_buffer,
-    script_class_name,
-)
 from graphwire.bridge.torch_compat.pytree import class_name as torch_compat_class_name
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.schema import ElementCopy
@@ -107,14 +97,14 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
         _define(record.tensor_values, name, known)
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     if isinstance(value, torch.Tensor):
-        _define(record.tensor_values, name, encode_tensor_meta(context, value))
-        composed = type(value) is not FakeTensor
+        _define(record.tensor_values, name, tensor_metas.encode_tensor_meta(context, value))
+        composed = type(value) is not private.FakeTensor
         if composed and (composition := encode_composition(context, value)) is not None:
             record.compositions[name] = composition
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     for variant, (kinds, reference) in _NUMBERS.items():
         if isinstance(value, kinds) and not isinstance(value, enum.Enum):
-            _define(_table(record, variant), name, encode_number(context, value))
+            _define(_table(record, variant), name, tensor_metas.encode_number(context, value))
             return schema.Argument(**{variant: reference(as_name=name)})
     if (class_name := _class_of_object(value)) is not None:
         described = value.name if isinstance(value, TorchCustomObject) else name
@@ -143,7 +133,7 @@ def _class_of_object(value: Any) -> str | None:
     """Return the class of a script object or opaque value, of which a graph has only the class."""
     if isinstance(value, TorchCustomObject):
         return str(value.class_fqn)
-    return script_class_name(value)
+    return private.script_class_name(value)
 
 
 def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
@@ -189,14 +179,14 @@ def record_stated_value(
     own.unstated = value is not None and stated is None
     if stated is value or not isinstance(stated, torch.Tensor):
         return
-    meta, kind = _described(scope.context, stated), parameter_or_buffer(stated)
+    meta, kind = _described(scope.context, stated), private.parameter_or_buffer(stated)
     # The common case first: checking for other kinds of tensors takes as long as the rest of this.
-    is_fake = type(value) is FakeTensor
+    is_fake = type(value) is private.FakeTensor
     if (is_fake or isinstance(value, torch.Tensor)) and (
         meta is (other := _described(scope.context, value)) or meta == other
     ):
         is_parameter = not is_fake and isinstance(value, torch.nn.Parameter)
-        held = "parameter" if is_parameter else parameter_or_buffer(value)
+        held = "parameter" if is_parameter else private.parameter_or_buffer(value)
         if kind == held:
             return
     own.value = meta
@@ -205,7 +195,7 @@ def record_stated_value(
 
 
 def _described(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
-    return context.described.get(id(tensor)) or encode_tensor_meta(context, tensor)
+    return context.described.get(id(tensor)) or tensor_metas.encode_tensor_meta(context, tensor)
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -297,9 +287,11 @@ def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: schema.Va
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
     elif noted is not None and noted.value is not None:
-        reader.meta["val"] = stated = decode_tensor_meta(scope.context, noted.value, input_value=False)
+        reader.meta["val"] = stated = tensor_metas.decode_tensor_meta(
+            scope.context, noted.value, input_value=False
+        )
         if (kind := scope.record.held_as.get(reader.name)) is not None:
-            mark_parameter_or_buffer(stated, kind)
+            private.mark_parameter_or_buffer(stated, kind)
 
 
 def referenced_name(argument: schema.Argument) -> str:
@@ -356,7 +348,7 @@ def decode_tensor(scope: DecodeScope, argument: schema.TensorArgument, *, input_
     described = record.tensor_values.get(name)
     if described is None:
         return _propagated(scope, name)
-    return decode_tensor_meta(scope.context, described, input_value=input_value)
+    return tensor_metas.decode_tensor_meta(scope.context, described, input_value=input_value)
 
 
 def _propagated(scope: DecodeScope, name: str) -> Any:
@@ -379,7 +371,7 @@ def _number(
     reference = getattr(argument, variant)
     if reference.as_name is None:
         return getattr(reference, reference.__struct_fields__[1])
-    return decode_number(context, _table(record, variant)[reference.as_name])
+    return tensor_metas.decode_number(context, _table(record, variant)[reference.as_name])
 
 
 def _custom_object(context: DecodeContext, record: schema.CustomObjArgument) -> Any:

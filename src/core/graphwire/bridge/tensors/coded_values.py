@@ -16,21 +16,8 @@ import torch
 
 from graphwire.analysis.validation.value_rules import tensor_difference
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.tensors.tensor_metas import (
-    decode_number,
-    decode_tensor_meta,
-    encode_int,
-    encode_tensor_meta,
-    visible_facts,
-)
-from graphwire.bridge.torch_compat.private import (
-    FakeTensor,
-    as_parameter,
-    buffer_mark,
-    is_transformed,
-    mark_buffer,
-    mesh_of,
-)
+from graphwire.bridge.tensors import tensor_metas
+from graphwire.bridge.torch_compat import private
 from graphwire.bridge.torch_compat.pytree import class_name
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, pass_on_signal, shown
 from graphwire.registry import ConstantCodec, Registry, Tree, blamed, remedy_for_name, unavailable_error
@@ -150,7 +137,7 @@ class CodedValues:
             return known.made
         codec, tree, tensors = _encode_by_owner(self.context, name, value)
         names = [self._part_name(name, index) for index in range(len(tensors))]
-        record = EncodedValue(codec.name, tree, names, buffer_mark(value))
+        record = EncodedValue(codec.name, tree, names, private.buffer_mark(value))
         record.same_as = self.weights.get(id(value))
         if isinstance(value, torch.Tensor):
             record.is_param = isinstance(value, torch.nn.Parameter)
@@ -190,7 +177,7 @@ def _decode_again(
     try:
         # A copy, so that a codec that changes the tree it reads does not change the record.
         look = msgspec.structs.replace(record, tree=copy_tree(record.tree))
-        with mesh_of(value):
+        with private.mesh_of(value):
             made = decode_coded(registry, name, look, parts)
     except GraphwireError as error:
         raise EncodeError(
@@ -205,7 +192,7 @@ def _decode_again(
     elif not _is_of_kind(made, value):
         problem = f"makes a {class_name(type(made))} of what it wrote of a {class_name(type(value))}"
     elif isinstance(value, torch.Tensor) and (
-        how := tensor_difference(visible_facts(made), visible_facts(value))
+        how := tensor_difference(tensor_metas.visible_facts(made), tensor_metas.visible_facts(value))
     ):
         problem = f"makes another tensor of what it wrote: {how.replace('the graph says', 'it was')}"
     if problem:
@@ -245,7 +232,7 @@ def _encode_by_owner(context: EncodeContext, name: str, value: Any) -> tuple[Con
     if codec is not None:
         return codec, *encode_by_codec(codec, value, name)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
-    if isinstance(value, torch.Tensor) and is_transformed(value):
+    if isinstance(value, torch.Tensor) and private.is_transformed(value):
         layout += " inside a function transform"
     if failures:
         who = "; ".join(f"the constant codec {each} fails when it is asked: {why}" for each, why in failures)
@@ -304,11 +291,11 @@ def _restore_flags(made: Any, record: EncodedValue) -> Any:
         wanted = made.requires_grad if record.requires_grad is None else record.requires_grad
         is_param = isinstance(made, torch.nn.Parameter)
         if record.is_param is not None and record.is_param != is_param:
-            made = as_parameter(made) if record.is_param else made.detach()
+            made = private.as_parameter(made) if record.is_param else made.detach()
         if made.requires_grad != wanted:
             made.requires_grad_(wanted)
     if record.buffer is not None:
-        mark_buffer(made, record.buffer)
+        private.mark_buffer(made, record.buffer)
     return made
 
 
@@ -348,13 +335,16 @@ def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composit
 
 
 def _encode_part(context: EncodeContext, tensor: torch.Tensor) -> Part:
-    plain = type(tensor) is FakeTensor
-    return Part(encode_tensor_meta(context, tensor), None if plain else encode_composition(context, tensor))
+    plain = type(tensor) is private.FakeTensor
+    return Part(
+        tensor_metas.encode_tensor_meta(context, tensor),
+        None if plain else encode_composition(context, tensor),
+    )
 
 
 def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt], who: str) -> Any:
     if isinstance(tree, torch.SymInt):
-        integers.append(encode_int(context, tree))
+        integers.append(tensor_metas.encode_int(context, tree))
         return {_INTEGER: len(integers) - 1}
     if isinstance(tree, dict):
         if _INTEGER in tree:
@@ -372,7 +362,7 @@ def decode_composition(context: DecodeContext, record: Composition, *, input_val
     if codec is None:
         return None
     parts = [_decode_part(context, part, input_value) for part in record.parts]
-    integers = [decode_number(context, integer) for integer in record.integers]
+    integers = [tensor_metas.decode_number(context, integer) for integer in record.integers]
     tree = _with_symbols(record.tree, integers)
     if any(part is None for part in parts):
         return None
@@ -387,7 +377,7 @@ def decode_composition(context: DecodeContext, record: Composition, *, input_val
 def _decode_part(context: DecodeContext, part: Part, input_value: bool) -> Any:
     if part.composition is not None:
         return decode_composition(context, part.composition, input_value=input_value)
-    return decode_tensor_meta(context, part.meta, input_value=input_value)
+    return tensor_metas.decode_tensor_meta(context, part.meta, input_value=input_value)
 
 
 def _with_symbols(tree: Any, integers: list[Any]) -> Any:

@@ -10,24 +10,11 @@ from typing import Any
 import msgspec
 import torch
 
-from graphwire.analysis.validation.value_rules import (
-    mismatch_problems,
-    missing_values,
-    payload_differences,
-    tensor_difference,
-    tensor_facts,
-)
+from graphwire.analysis.validation import value_rules
 from graphwire.bridge.context import DecodeContext, EncodeContext, StridedTensor
+from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
 from graphwire.bridge.tensors.storages import RecordTable, is_plain, placement_of
-from graphwire.bridge.tensors.tensor_metas import (
-    decode_device,
-    decode_dtype,
-    decode_layout,
-    decode_tensor_meta,
-    encode_tensor_meta,
-    visible_facts,
-)
 from graphwire.bridge.torch_compat.private import buffer_mark, mark_buffer, negative_view, parameter_of
 from graphwire.bridge.torch_compat.pytree import class_name
 from graphwire.errors import ArchiveError, DecodeError, GraphwireWarning, Problem, ValidationError, locate
@@ -82,7 +69,7 @@ def _is_part(value: Any) -> bool:
 def _encode_tensor(
     context: EncodeContext, tensor: torch.Tensor, table: RecordTable, placement: str | None
 ) -> PayloadMeta:
-    meta = encode_tensor_meta(context, tensor)
+    meta = tensor_metas.encode_tensor_meta(context, tensor)
     record = PayloadMeta("", isinstance(tensor, torch.nn.Parameter), False, meta)
     record.buffer = buffer_mark(tensor)
     if placement is not None:
@@ -280,7 +267,7 @@ def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str) -> to
         )
     if meta.placement == "fake":
         _check_strided(described)
-        tensor = decode_tensor_meta(context, described, input_value=True)
+        tensor = tensor_metas.decode_tensor_meta(context, described, input_value=True)
     else:
         tensor = _with_elements(context, meta, described, folder)
     if meta.conj:
@@ -296,13 +283,13 @@ def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str) -> to
 
 
 def _check_strided(described: TensorMeta) -> None:
-    if (layout := decode_layout(described)) is not torch.strided:
+    if (layout := tensor_metas.decode_layout(described)) is not torch.strided:
         raise DecodeError(f"a payload of layout {layout} needs a constant codec")
 
 
 def _strided(described: TensorMeta) -> StridedTensor:
     _check_strided(described)
-    dtype = decode_dtype(described)
+    dtype = tensor_metas.decode_dtype(described)
     sizes, strides = known_integers(described.sizes), known_integers(described.strides)
     offset = described.storage_offset.as_int
     needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
@@ -325,7 +312,7 @@ def _with_elements(
     if table.graph_only and (folder != CONSTANTS or meta.shared is not None):
         device, storage = torch.device("meta"), table.empty_storage(name, needed)
     else:
-        device = decode_device(context, described.device)
+        device = tensor_metas.decode_device(context, described.device)
         storage = table.storage(name, device)
     if needed > storage.nbytes():
         raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
@@ -369,7 +356,7 @@ def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]
         DecodeError: all of them are missing, as in a document without payloads.
         ValidationError: some are missing or differ; the error lists all of them.
     """
-    missing = missing_values(record, payloads.weights, payloads.constants, payloads.unread)
+    missing = value_rules.missing_values(record, payloads.weights, payloads.constants, payloads.unread)
     if missing and not payloads.weights and not payloads.constants:
         raise DecodeError(
             f"the program needs {len(missing)} weights and constants, and all are missing ({missing[0].message})",
@@ -385,7 +372,7 @@ def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]
             stacklevel=3,
         )
         differences = []
-    problems = [*missing, *mismatch_problems(record, differences), *_wrong_kinds(record, values)]
+    problems = [*missing, *value_rules.mismatch_problems(record, differences), *_wrong_kinds(record, values)]
     if problems:
         raise ValidationError(
             problems, remedy="The file is damaged, or these are the weights of another program"
@@ -411,7 +398,7 @@ def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem
 
 def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each tensor that differs from the graph's description, with the difference: plain ones, then those of codecs."""
-    yield from payload_differences(record, payloads.weights, payloads.constants)
+    yield from value_rules.payload_differences(record, payloads.weights, payloads.constants)
     if not record.encoded_values:
         return
     stated = record.graph_module.graph.tensor_values
@@ -420,7 +407,9 @@ def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any])
         if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
             continue
         if held.value in stated and (
-            how := tensor_difference(visible_facts(tensor), tensor_facts(stated[held.value]))
+            how := value_rules.tensor_difference(
+                tensor_metas.visible_facts(tensor), value_rules.tensor_facts(stated[held.value])
+            )
         ):
             yield held.name, how
 

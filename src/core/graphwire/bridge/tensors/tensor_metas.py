@@ -11,18 +11,7 @@ import torch
 from graphwire import schema
 from graphwire.analysis.validation.value_rules import TensorFacts
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext, SymbolicInteger
-from graphwire.bridge.torch_compat.private import (
-    backed_values,
-    device_of,
-    expression_size,
-    hint_symbolic_value,
-    may_have_symbolic_sizes,
-    mkldnn_layout,
-    symbolic_identities,
-    symbolic_identity,
-    symbolic_node,
-    symbolic_parts,
-)
+from graphwire.bridge.torch_compat import private
 from graphwire.errors import DecodeError, ExpressionError, shown
 from graphwire.schema import ScalarType, SparseMeta
 from graphwire.schema.texts.infix import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of, parse_infix
@@ -48,7 +37,7 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> schema.Sym
     """Encode a size, stride or offset of a tensor. A symbolic one whose expression is a number becomes that number: no tensor
     can have another value there."""
     if isinstance(value, torch.SymInt):
-        expression, _ = symbolic_parts(value)
+        expression, _ = private.symbolic_parts(value)
         if expression.is_Integer:
             return encode_int(context, int(expression))
     return encode_int(context, value)
@@ -57,11 +46,11 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> schema.Sym
 def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
     """Return the record of a symbolic integer, with a key that equal integers share. Nodes with the same parts are processed
     once."""
-    node = symbolic_node(value)
-    identity = symbolic_identity(node)
+    node = private.symbolic_node(value)
+    identity = private.symbolic_identity(node)
     known = context.integers.get(identity)
     if known is None:
-        expression, hint = symbolic_parts(value)
+        expression, hint = private.symbolic_parts(value)
         hinted = None if hint is None else schema.SymExprHint(as_int=int(hint))
         text = _text(context, expression)
         record = schema.SymInt(as_expr=schema.SymExpr(text, hinted))
@@ -77,7 +66,7 @@ def encode_number(context: EncodeContext, value: Any) -> schema.SymInt | schema.
         return schema.SymFloat(as_float=schema.encode_float(value))
     if isinstance(value, (int, torch.SymInt)):
         return encode_int(context, value)
-    expression, hint = symbolic_parts(value)
+    expression, hint = private.symbolic_parts(value)
     text = _text(context, expression)
     if isinstance(value, torch.SymBool):
         return schema.SymBool(as_expr=schema.SymExpr(text))
@@ -131,7 +120,7 @@ _NUMBERS: dict[type, tuple[type, str]] = {
 def is_cheap_to_compute(context: DecodeContext, values: Iterable[Any]) -> bool:
     """Return whether torch's shape environment may compute with `values` now: their expressions are small, few came before,
     and no symbol of the program occurs in an exponent, where a large number could replace it."""
-    sizes = [expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
+    sizes = [private.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
     context.reasoned += sum(sizes)
     small = max(sizes, default=0) <= MAX_REASONED and context.reasoned <= MAX_REASONED_IN_ALL
     return small and not context.exponents
@@ -255,7 +244,7 @@ def infer_hints(context: DecodeContext) -> None:
     the hints of conditions over symbols with hints."""
     if not context.values:
         return
-    backed = backed_values(context.shape_env)
+    backed = private.backed_values(context.shape_env)
     trees: dict[str, Expression] = {}
     for text, hint, kind in context.values:
         if type(hint) is not int or kind is not int:
@@ -276,7 +265,7 @@ def infer_hints(context: DecodeContext) -> None:
     for (text, _, kind), condition in context.values.items():
         if kind is bool and {each.name for each in context.expressions[text].free_symbols} <= known.keys():
             held = evaluate(parse_expression(text), known)
-            hint_symbolic_value(condition, None if held is None else bool(held))
+            private.hint_symbolic_value(condition, None if held is None else bool(held))
 
 
 def _solution(tree: Expression, name: str, hint: int) -> int | None:
@@ -416,7 +405,7 @@ LAYOUTS: dict[schema.Layout, torch.layout] = {
     schema.Layout.SparseCsc: torch.sparse_csc,
     schema.Layout.SparseBsr: torch.sparse_bsr,
     schema.Layout.SparseBsc: torch.sparse_bsc,
-    schema.Layout._mkldnn: mkldnn_layout,
+    schema.Layout._mkldnn: private.mkldnn_layout,
     schema.Layout.Strided: torch.strided,
 }
 LAYOUT_KINDS: dict[torch.layout, schema.Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
@@ -472,10 +461,10 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> schema.T
         return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
-    is_symbolic = may_have_symbolic_sizes(tensor)
+    is_symbolic = private.may_have_symbolic_sizes(tensor)
     if is_symbolic:
-        numbers = symbolic_identities((*sizes, *strides, offset))
-    key = (tensor.dtype, numbers, tensor.requires_grad, device_of(tensor))
+        numbers = private.symbolic_identities((*sizes, *strides, offset))
+    key = (tensor.dtype, numbers, tensor.requires_grad, private.device_of(tensor))
     record = context.tensor_metas.get(key)
     if record is None:
         same: Any = key
