@@ -240,6 +240,7 @@ class AskedPlugin:
 
     @graphwire.hookimpl
     def graphwire_op_handlers(self) -> list[Any]:
+        self._asked("hook")
         handler = Handler()
         handler.name_of = lambda target: self._asked("name_of")  # type: ignore[assignment]
         return [handler]
@@ -258,9 +259,9 @@ class AskedPlugin:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("step", ["name_of", "matches", "owns", "unflatten"])
+@pytest.mark.parametrize("step", ["name_of", "matches", "owns", "unflatten", "hook"])
 def test_a_time_limit_in_a_part_that_others_can_do_without_reaches_the_caller(step: str) -> None:
-    registry = Registry.discover().extended(AskedPlugin(step))
+    registry = None if step == "hook" else Registry.discover().extended(AskedPlugin(step))
     program = export(module_of(lambda box: box.item + 1), (Box(torch.ones(2)),))
     data = graphwire.dumps(program)
     program.constants["sparse"] = torch.eye(2).to_sparse()
@@ -270,6 +271,7 @@ def test_a_time_limit_in_a_part_that_others_can_do_without_reaches_the_caller(st
         "owns": lambda: graphwire.dumps(program, registry=registry),
         "matches": lambda: graphwire.decode(b"no document", registry=registry),
         "unflatten": lambda: graphwire.loads(data),
+        "hook": lambda: Registry.discover().extended(AskedPlugin(step)),
     }
     SWITCH.raises = (lambda _: signal.raise_signal(signal.SIGUSR1)) if step == "unflatten" else None  # type: ignore[assignment]
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from msgspec.structs import replace
 
 from graphwire import schema
-from graphwire.errors import GraphwireError, OpsetError, Problem, exception_text
+from graphwire.errors import GraphwireError, OpsetError, Problem, exception_text, pass_on_signal
 from graphwire.evolve.plain_values import (
     Value,
     decode_value,
@@ -686,6 +686,7 @@ def _edited(
     except OpsetError as error:
         problems.append(Problem(place, "refused", f"{node.target}: {error.problem}"))
     except Exception as error:  # noqa: BLE001 - third-party code: report its failure with its place, like a refusal
+        pass_on_signal(error)
         text = str(error) if isinstance(error, GraphwireError) else exception_text(error)
         problems.append(Problem(place, "failed", f"{node.target}: {text}"))
     return [node]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import GraphwireError, PluginConflictError, PluginError
+from graphwire.errors import GraphwireError, PluginConflictError, PluginError, pass_on_signal
 from graphwire.registry import interfaces
 from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated
 from graphwire.registry.entry_points import entry_points, normal_name
@@ -216,6 +216,7 @@ def load_plugin(
         raise
     # A plugin is foreign code: even one that exits the interpreter on import must not affect the others.
     except BaseException as error:  # noqa: BLE001
+        pass_on_signal(error)
         return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
     seconds = time.perf_counter() - start
     heavy = ["it imports torch at module level"] if not had_torch and "torch" in sys.modules else []

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphwire.errors import PluginError
+from graphwire.errors import PluginError, pass_on_signal
 from graphwire.registry.interfaces import PROJECT
 from graphwire.registry.provisions import HOOKS, error_text
 
@@ -217,6 +217,7 @@ def _found_by_metadata() -> list[FoundPlugin]:
                 load = partial(_loaded, entry_point)
                 rows.append(FoundPlugin(str(entry_point.name), name, version, load, stated=stated))
         except Exception as error:  # noqa: BLE001 foreign files may be malformed in any way
+            pass_on_signal(error)
             folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
             reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
             rows.append(FoundPlugin(name or folder, name or folder, version, str, reason))
@@ -235,7 +236,8 @@ def _has_our_group(distribution: Distribution) -> bool:
         if PROJECT.encode() in error.object:
             raise
         return False
-    except Exception:  # noqa: BLE001 no readable file of that name
+    except Exception as error:  # noqa: BLE001 no readable file of that name
+        pass_on_signal(error)
         return False
     return bool(text) and re.search(rf"^\s*\[\s*{PROJECT}\s*\]", text or "", re.MULTILINE) is not None
 

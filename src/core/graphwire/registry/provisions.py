@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from graphwire.errors import GraphwireError
+from graphwire.errors import GraphwireError, pass_on_signal
 from graphwire.registry import interfaces
 from graphwire.registry.interfaces import (
     OWN_COMMANDS,
@@ -317,7 +317,8 @@ def _implementations(plugin: Any, problems: list[str]) -> list[tuple[str, Any]]:
         try:
             function = getattr(plugin, name)
             options = getattr(function, f"{interfaces.PROJECT}_impl", None)
-        except Exception:  # noqa: BLE001 an unreadable attribute is not a hook
+        except Exception as error:  # noqa: BLE001 an unreadable attribute is not a hook
+            pass_on_signal(error)
             continue
         if isinstance(options, dict):
             found.append((options.get("specname") or name, function))
@@ -349,6 +350,7 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
     except (WrongError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 foreign code: not even its exit may affect the other plugins
+        pass_on_signal(error)
         raise WrongError(f"fails: {error_text(error)}") from None
     if len(providers) > MOST:
         raise WrongError(f"provides more than {MOST:,} things")
@@ -374,6 +376,7 @@ def _checked(hook: Hook, provider: Any) -> tuple[dict[str, Any], list[str]]:
         except WrongError as error:
             wrong.append(f"`{name}` is {error}")
         except Exception as error:  # noqa: BLE001 a property is foreign code
+            pass_on_signal(error)
             wrong.append(f"`{name}` raises {error_text(error)}")
     wrong += _method_problems(provider, hook)
     return facts, wrong or _further_problems(hook, provider, facts)
@@ -451,6 +454,7 @@ def _method_problems(provider: Any, hook: Hook) -> list[str]:
 def _method(provider: Any, name: str) -> Any:
     try:
         method = getattr(provider, name, None)
-    except Exception:  # noqa: BLE001 a property is foreign code
+    except Exception as error:  # noqa: BLE001 a property is foreign code
+        pass_on_signal(error)
         return None
     return method if callable(method) else None

@@ -15,7 +15,7 @@ from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.tensors.coded_values import codec_for
 from graphwire.bridge.torch_compat.private import script_class_name
 from graphwire.bridge.torch_compat.pytree import class_name
-from graphwire.errors import DecodeError, EncodeError, shown
+from graphwire.errors import DecodeError, EncodeError, pass_on_signal, shown
 
 Nodes = Mapping[torch.fx.Node, schema.Argument]
 """The arguments that refer to the values of a graph, by FX node: the scope of an encoder."""
@@ -169,7 +169,8 @@ def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> schem
         )
     try:
         return schema.Argument(as_operator=encode_operator(context, value).name)
-    except (EncodeError, TypeError):
+    except (EncodeError, TypeError) as error:
+        pass_on_signal(error)
         raise EncodeError(
             f"no argument of the schema can represent {shown(value)}",
             remedy="Pass it as a graph input, or register a constant codec or operator handler for it",
