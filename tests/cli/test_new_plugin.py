@@ -12,7 +12,7 @@ import pytest
 from graphwire.cli import main
 from graphwire.cli.new_plugin import KINDS, write_plugin
 from graphwire.errors import PluginError
-from graphwire.hooks import Registry
+from graphwire.hooks import PluginInfo, Registry
 from graphwire.registry.provisions import HOOKS
 
 
@@ -36,6 +36,21 @@ def test_its_module_is_a_plugin(kind: str, tmp_path: Path, monkeypatch: pytest.M
     module = __import__(f"graphwire_written_{kind}")
     (info,) = Registry.of(module).plugins
     assert info.status == "active"
+    assert stated_in(tmp_path / name) == provided_by(info)
+
+
+def stated_in(folder: Path) -> dict[str, set[str]]:
+    """The names that entry points state, by kind."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = {name: set(of) for name, of in project["entry-points"].items() if name != "graphwire"}
+    return {name.removeprefix("graphwire."): of for name, of in groups.items()}
+
+
+def provided_by(info: PluginInfo) -> dict[str, set[str]]:
+    names = {kind: set(of) for kind, of in info.names.items()}
+    if "opset_upgrader" in names:
+        names["opset_upgrader"] = {name.partition(" ")[0] for name in names["opset_upgrader"]}
+    return names
 
 
 def test_several_kinds_make_one_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +70,7 @@ def test_several_kinds_make_one_plugin(tmp_path: Path, monkeypatch: pytest.Monke
     (info,) = Registry.of(__import__("graphwire_of_all")).plugins
     assert info.status == "active"
     assert set(info.hooks) == {hook.name for hook in HOOKS}
+    assert stated_in(folder) == provided_by(info)
 
 
 def test_a_kind_that_another_contains_is_refused(tmp_path: Path) -> None:

@@ -341,6 +341,21 @@ def test_whatever_a_method_raises_or_ends_with_names_the_plugin_for_every_caller
             getattr(provider, method)(None)
 
 
+@pytest.mark.parametrize(("hook", "method"), METHODS, ids=[f"{hook.kind} {name}" for hook, name in METHODS])
+def test_a_method_that_changes_torch_for_everybody_is_told_and_changes_nothing(
+    hook: Hook, method: str
+) -> None:
+    for change in (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_grad_enabled(False)):
+        changes = lambda *_, change=change: change()  # noqa: E731
+        provider = provider_of(installed(hook, WORKING[hook.kind] | {method: changes}), hook)
+        with pytest.raises(
+            GraphwireError, match=r"gw-failing==1.5 changes .* of torch for the whole process"
+        ):
+            getattr(provider, method)(None)
+        assert torch.get_default_dtype() is torch.float32
+        assert torch.is_grad_enabled()
+
+
 def test_functions_of_steps_and_sections_of_metadata_are_called_the_same_way() -> None:
     steps = OpsetStep("failing", 1, 2, {"torch.ops.failing.f": lambda edit: fails()})
     plugin = type(

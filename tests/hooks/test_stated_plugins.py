@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 import graphwire
+from graphwire.cli import main
 from graphwire.errors import GraphwireError, PluginConflictError, UnknownFormatError
 from graphwire.hooks import Registry
 from graphwire.registry.discovery import GraphwirePluginWarning
@@ -181,6 +183,83 @@ def test_one_that_cannot_be_imported_is_told_when_it_is_needed(install: Any, tmp
         registry.wire_format("stated")
     with pytest.raises(GraphwireError):
         registry.wire_format("stated")
+
+
+@pytest.mark.parametrize("metadata", [False, True])
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("[graphwire.wire_fromat]\nx = gw_stated_metadata_key", "`graphwire.wire_fromat` .*mean `graphwire.wire_format`"),
+        ("[graphwire.nothing]\nx = gw_stated_metadata_key", "`graphwire.nothing` .*is none of graphwire's, which has "),
+        ("[graphwire.wire_format]\nx = gw_statd", "`graphwire.wire_format` name gw_statd, which is no entry"),
+    ],
+)  # fmt: skip
+def test_what_is_stated_in_vain_is_told(
+    statement: str,
+    told: str,
+    metadata: bool,
+    install: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    install("metadata_key")
+    with (tmp_path / "gw_stated_metadata_key-1.dist-info" / "entry_points.txt").open("a") as file:
+        file.write(f"{statement}\n")
+    if metadata:
+        monkeypatch.setattr("graphwire.registry.entry_points.entry_points_in_files", lambda group: None)
+    registry = Registry.discover()
+    (info,) = (each for each in registry.plugins if each.distribution == "gw_stated_metadata_key")
+    assert info.status == "active"
+    assert re.search(told, info.ignored)
+    monkeypatch.setattr("graphwire.registry.default_registry", lambda: registry)
+    monkeypatch.setattr("graphwire.plugins", lambda: registry.plugins)
+    for command in (["plugins"], ["check-plugin", "metadata_key"]):
+        code = main([*command])
+        output = " ".join(capsys.readouterr().out.split())
+        assert "tated in vain" in output
+        assert re.search(told, output)
+    assert code == 1
+
+
+def test_one_that_states_names_and_registers_nothing_is_told(install: Any, tmp_path: Path) -> None:
+    install("command")
+    path = tmp_path / "gw_stated_command-1.dist-info" / "entry_points.txt"
+    path.write_text(path.read_text().replace("[graphwire]", "[graphwires]"))
+    with pytest.warns(
+        GraphwirePluginWarning, match=r"`graphwire.command` name gw_stated_command, which is no entry"
+    ):
+        (info,) = (each for each in Registry.discover().plugins if each.name == "gw_stated_command")
+    assert info.status == "broken"
+
+
+def test_what_a_plugin_prints_is_no_output_of_a_command(
+    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any
+) -> None:
+    install("wire_format")
+    path = tmp_path / "gw_stated_wire_format.py"
+    path.write_text(
+        f"print('imported')\n{path.read_text()}".replace("        return", "        print('called'); return")
+    )
+    registry, file = Registry.discover(), tmp_path / "a.pt2"
+    graphwire.save(
+        torch.export.export(torch.nn.ReLU(), (torch.ones(2),)), file, format="stated", registry=registry
+    )
+    data = file.read_bytes()
+    for name in [each for each in sys.modules if each.startswith("gw_stated")]:
+        del sys.modules[name]
+    monkeypatch.setattr("graphwire.registry.registry.default_registry", Registry.discover)
+    capfdbinary.readouterr()
+    assert main(["inspect", "--json", str(file)]) == 0
+    out, err = capfdbinary.readouterr()
+    assert json.loads(out)["methods"]
+    assert b"imported" in err
+    assert b"called" in err
+    assert main(["convert", str(file), "-o", "-", "--format", "stated"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert out[:4] == data[:4]
+    assert b"called" in err
+    assert b"called" not in out
 
 
 @pytest.mark.slow

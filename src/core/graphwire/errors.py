@@ -341,7 +341,7 @@ class Problem(NamedTuple):
     kind: str
     """A stable identifier of the broken rule, such as `dangling-reference`."""
     message: str
-    """What is wrong there, one sentence without a full stop."""
+    """What is wrong there, one sentence without a full stop; after it, what to do, if an error says that."""
 
     def __str__(self) -> str:
         return f"{message_text(self.place)}: {message_text(self.message)} [{self.kind}]"
@@ -365,11 +365,15 @@ UNRECOGNIZED = "unrecognized"
 
 
 def problems_of(error: GraphwireError, kind: str) -> list[Problem]:
-    """Return the problems that an error lists, or the error itself as a problem of a kind."""
+    """Return the problems that an error lists, or the error itself as a problem of a kind. The last one also says what to do."""
     if isinstance(error, _ProblemsError) and error.problems:
         before = f"{error.place}: " if error.place else ""
-        return [each._replace(place=f"{before}{each.place}") for each in error.problems]
-    return [Problem(error.place or "archive", kind, error.problem)]
+        problems = [each._replace(place=f"{before}{each.place}") for each in error.problems]
+    else:
+        problems = [Problem(error.place or "archive", kind, error.problem)]
+    if error.remedy:
+        problems[-1] = problems[-1]._replace(message=f"{problems[-1].message}. {error.remedy}")
+    return problems
 
 
 class InputError(GraphwireError, ValueError):

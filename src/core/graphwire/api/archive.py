@@ -603,9 +603,10 @@ def _collected(problems: list[Problem], place: str, boundary: Boundary) -> Itera
         with boundary:
             yield
     except MissingPluginError as error:
-        problems += error.problems
+        problems += problems_of(error, "document")
     except GraphwireError as error:
-        problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))
+        what = ". ".join(filter(None, (error.problem, error.remedy)))
+        problems.append(Problem(f"{place} {error.place}".rstrip(), "document", what))
 
 
 @public_function("file")

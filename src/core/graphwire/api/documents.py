@@ -5,8 +5,10 @@ A document is for a reader: of the current schema, or of the schema and layout o
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import msgspec
@@ -466,6 +468,22 @@ class ProgramAtInstalledOpsets(NamedTuple):
     propagates: frozenset[str]
     """The operators whose result metadata `load` computes with fake kernels: marked by upgraders of this load or, in the
     file, declared by installed upgraders."""
+    plan: planner.Plan
+    upgraded: frozenset[int]
+    """The indices of the nodes that upgraders wrote."""
+
+    @contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Name the plugins of the upgraders in an error at a node that these wrote."""
+        try:
+            yield
+        except DecodeError as error:
+            from graphwire.evolve.planner import blamed_on
+
+            node = re.match(r"graph\.nodes\[(\d+)\]", error.place)
+            if node is not None and int(node[1]) in self.upgraded:
+                blamed_on(error, self.plan)
+            raise
 
 
 def at_installed_opsets(
@@ -489,9 +507,17 @@ def at_installed_opsets(
     rewritten: list[AppliedStep] = []
     changed = _applied(program, plan, registry)
     formed = with_forms(changed, lambda: forms_of_parameters(parameters_of), rewritten)
-    if changed is not program and (problems := signature_mismatches(program, formed, registry)):
+    problems = signature_mismatches(program, formed, registry) if changed is not program else []
+    if unknown_ops == "opaque":
+        problems = [each for each in problems if each.kind != "no-operator"]
+    if problems:
         raise _invalid(plan, problems)
-    return ProgramAtInstalledOpsets(formed, origin, rewritten, planner.marked_operators(formed))
+    had = {id(node) for node in program.graph_module.graph.nodes} if changed is not program else ()
+    upgraded = (
+        index for index, node in enumerate(formed.graph_module.graph.nodes) if had and id(node) not in had
+    )
+    marked = planner.marked_operators(formed)
+    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked, plan, frozenset(upgraded))
 
 
 def program_after_plan(program: Program, plan: planner.Plan, registry: Registry) -> Program:
@@ -504,10 +530,22 @@ def program_after_plan(program: Program, plan: planner.Plan, registry: Registry)
     changed = _applied(program, plan, registry)
     if changed is not program:
         from graphwire.evolve import planner
+        from graphwire.evolve.plain_values import walk_nodes
 
+        had = {node.target for _, node in walk_nodes(program.graph_module.graph)}
+        unknown = [
+            Problem(place, "no-operator", f"no plugin here has an operator {node.target}")
+            for place, node in walk_nodes(changed.graph_module.graph)
+            if node.target not in had and registry.op_handler(node.target) is None
+        ]
+        if unknown:
+            raise _invalid(plan, unknown)
         before, after = program.opset_version, changed.opset_version
         lowered = {name for name, version in after.items() if version < before.get(name, version)}
-        planner.check_stored_marks(changed, registry)
+        try:
+            planner.check_stored_marks(changed, registry)
+        except OpsetError as error:
+            raise planner.blamed_on(error, plan) from None
         try:
             planner.check_stored_marks(changed, registry, lowered)
         except OpsetError as error:
@@ -533,9 +571,12 @@ def _applied(program: Program, plan: planner.Plan, registry: Registry) -> Progra
 
 
 def _invalid(plan: planner.Plan, problems: Sequence[Problem]) -> OpsetError:
-    names = ", ".join(str(step) for step in plan.steps if step.nodes)
-    return OpsetError(
+    from graphwire.evolve.planner import blamed_on
+
+    names = ", ".join(step.origin for step in plan.steps if step.nodes)
+    error = OpsetError(
         f"upgraders made a program that is not valid ({names})",
         problems=problems,
         remedy="Report it to the authors of the plugins that provide them",
     )
+    return blamed_on(error, plan)

@@ -177,19 +177,28 @@ def decode_from(
             archive.check_weights(name)
         report = archive.report(name) if reports else None
         dropped: list[Omission] = []
-        program, origin, rewritten, propagates = at_installed_opsets(program, archive.registry, unknown_ops)
+        installed = at_installed_opsets(program, archive.registry, unknown_ops)
+        program = installed.program
         regrouped: list[StepReport] = []
         if names:
             program = with_group_names(program, names, regrouped)
         if is_in_job():
             check_process_groups(program, archive.registry, names)
-        wanted = target_device(device)
-        value = decode(
-            DecodeRequest(
-                program, payloads, archive.registry, wanted, graph_only, given, origin, propagates, dropped
-            )
+        wanted, opaque = target_device(device), installed.origin
+        request = DecodeRequest(
+            program,
+            payloads,
+            archive.registry,
+            wanted,
+            graph_only,
+            given,
+            opaque,
+            installed.propagates,
+            dropped,
         )
-    steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
+        with installed.decoding():
+            value = decode(request)
+    steps = [StepReport(each.what, list(each.nodes)) for each in installed.rewritten] + regrouped
     texts = [*map(message_text, payloads.warnings), *(omission.as_loaded for omission in dropped)]
     return Loaded(value, texts, report and report.with_steps(steps).with_dropped(dropped))
 

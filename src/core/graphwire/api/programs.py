@@ -270,15 +270,15 @@ def from_schema(
         "payloads", payloads, Payloads, DecodeError, "Those of `archive.payloads_of(method)` or to_schema"
     )
     check_valid(program)
-    program, origin, _, propagates = at_installed_opsets(program, registry, unknown_ops)
-    program = with_group_names(program, names)
+    installed = at_installed_opsets(program, registry, unknown_ops)
+    program = with_group_names(installed.program, names)
     if is_in_job():
         check_process_groups(program, registry, names)
-    return decode_program(
-        DecodeRequest(
-            program, payloads, registry, target_device(device), origin=origin, propagates=propagates
+    wanted, propagates = target_device(device), installed.propagates
+    with installed.decoding():
+        return decode_program(
+            DecodeRequest(program, payloads, registry, wanted, origin=installed.origin, propagates=propagates)
         )
-    )
 
 
 def _encoded(

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import io
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TextIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
 
 from graphwire.cli.terminal import Output, columns, failure_tree
 
@@ -242,8 +243,10 @@ def _main(words: list[str]) -> int:
             warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
             _load_plugins()
             _tell_of_plugins()  # of those, too, that are loaded when something of them is needed
-            run = getattr(arguments, "run_of_plugin", None) or arguments.run
-            code: int = run(arguments, output)
+            run = getattr(arguments, "run_of_plugin", None)
+            # A command of a plugin may print. What a plugin prints that another command uses is none of its output.
+            with contextlib.nullcontext() if run else _prints_aside(output):
+                code: int = (run or arguments.run)(arguments, output)
             sys.stdout.flush()
             return code
     except BrokenPipeError:
@@ -275,6 +278,33 @@ def _load_plugins() -> None:
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         _tell_of_plugins()
         default_registry()
+
+
+class _Aside(io.TextIOBase):
+    """Standard output while a command runs: text goes to standard error, and bytes of files to where they went before."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """The stream of bytes of files."""
+        return self._stdout.buffer
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def fileno(self) -> int:
+        return self._stdout.fileno()
+
+    def flush(self) -> None:
+        self._stdout.flush()
+
+
+@contextlib.contextmanager
+def _prints_aside(output: Output) -> Iterator[None]:
+    with output.printing_to(output.stdout, output.stderr), contextlib.redirect_stdout(_Aside(sys.stdout)):
+        yield
 
 
 def _tell_of_plugins() -> None:

@@ -70,6 +70,8 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
         raise PluginError(f"the {plugin} is {plugin.status}: {plugin.reason}")
     for refused in plugin.refused:
         output.line(f"refused: {refused.reason}", "bad", problem=True)
+    if plugin.ignored:
+        output.line(f"stated in vain: {plugin.ignored}", "bad", problem=True)
     tested, rest = [], []
     for kind, names in plugin.names.items():
         suite = _SUITES.get(kind)
@@ -92,7 +94,7 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
         if suite.attribute == "store"
     }
     code = _run(_test_file(tested, locations), arguments.only, output) if tested else OK
-    return max(code, FOUND if plugin.refused else OK)
+    return max(code, FOUND if plugin.refused or plugin.ignored else OK)
 
 
 def _named(name: str, plugins: Sequence[PluginInfo]) -> PluginInfo:

@@ -303,6 +303,8 @@ def plugin_sections(plugins: Sequence[PluginInfo]) -> Iterator[Section]:
     yield Section("Not active, or not completely", ("name", "reason"), reasons)
     slow = [(plugin.name, f"{plugin.heavy}. {REMEDY_OF_HEAVY}") for plugin in plugins if plugin.heavy]
     yield Section("Slow: each start of graphwire waits for them", ("name", "reason"), slow)
+    ignored = [(plugin.name, plugin.ignored) for plugin in plugins if plugin.ignored]
+    yield Section("Stated in vain", ("name", "reason"), ignored)
 
 
 # ------------------------------------------------------------------ format the nodes of a program as text, one per line

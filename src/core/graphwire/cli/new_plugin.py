@@ -28,6 +28,18 @@ KINDS = {
 }
 """The kinds of plugins, each with the description of its distribution."""
 
+_STATED = {
+    "format": {"wire_format": ["myname", ".__COMPACT__"]},
+    "ops": {"op_handler": ["torch.ops.myname."]},
+    "treespec": {"treespec_serializer": ["graphwire_myname.Myname"]},
+    "opset": {"op_handler": ["torch.ops.myname."], "opset_upgrader": ["myname"]},
+    "codec": {"constant_codec": ["myname"]},
+    "store": {"weight_store": ["myname"]},
+    "metadata": {"metadata_key": ["myname"]},
+    "command": {"command": ["__DASHED__"]},
+}
+"""What the module of a kind provides, by the group of entry points that states it."""
+
 _CONTAINED = {"ops": "opset"}
 """A kind, and another that has all of it."""
 
@@ -109,17 +121,23 @@ def _files(name: str, kinds: Sequence[str]) -> dict[str, str]:
             text = text.replace(placeholder, word)
         return text
 
+    stated = "\n".join(
+        f'[project.entry-points."graphwire.{group}"]\n'
+        + "".join(f'"{name}" = "{module}"\n' if "." in name else f'{name} = "{module}"\n' for name in names)
+        for kind in kinds
+        for group, names in _STATED[kind].items()
+    )
+    included = {"__STATED__\n": stated, "__INCLUDED__": module if len(kinds) > 1 else f"{module}.py"}
     if len(kinds) == 1:
         (kind,) = kinds
-        only = {"__INCLUDED__": f"{module}.py"}
         return {
-            "pyproject.toml": filled("pyproject.toml", only),
+            "pyproject.toml": filled("pyproject.toml", included),
             "README.md": filled("README.md"),
             f"{module}.py": filled(f"{kind}.py"),
             f"tests/test_{module}.py": filled(f"test_{kind}.py"),
         }
     files = {
-        "pyproject.toml": filled("pyproject.toml", {"__INCLUDED__": module}),
+        "pyproject.toml": filled("pyproject.toml", included),
         "README.md": filled("README.md"),
     }
     for kind in kinds:

@@ -97,8 +97,9 @@ def _version(distribution: str) -> str:
 
 
 def _status(plugin: Any) -> str:
+    notes = {"slow": plugin.heavy, "stated in vain": plugin.ignored}
     status = f"{plugin.status}: {plugin.reason}" if plugin.reason else plugin.status
-    return f"{status}; slow: {plugin.heavy}" if plugin.heavy else status
+    return "; ".join([status, *(f"{note}: {text}" for note, text in notes.items() if text)])
 
 
 def _format(name: str, wire_format: WireFormat) -> _Finding:
@@ -183,6 +184,7 @@ def _plugin_tree(plugin: Any) -> dict[str, Any]:
         "status",
         "reason",
         "heavy",
+        "ignored",
     )
     tree = {field: getattr(plugin, field) for field in fields}
     return tree | {

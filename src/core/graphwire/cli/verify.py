@@ -6,7 +6,7 @@ import argparse
 
 from graphwire.cli.files import FAILED, FOUND, OK, Input, for_each_file, inputs_of
 from graphwire.cli.options import add_files, add_json, add_weight_source, open_options
-from graphwire.cli.terminal import Output
+from graphwire.cli.terminal import Output, as_command
 from graphwire.errors import UNRECOGNIZED, NotAnArchiveError
 
 _REMEDY = "Name files that graphwire.save or torch.export.save wrote"
@@ -35,6 +35,7 @@ def _verify(arguments: argparse.Namespace, output: Output) -> int:
         problems = graphwire.verify(each.source, **open_options(arguments))
         if any(problem.kind == UNRECOGNIZED for problem in problems):
             raise NotAnArchiveError(problems[0].message, remedy=_REMEDY)
+        problems = [each._replace(message=as_command(each.message)) for each in problems]
         problem_count += len(problems)
         if arguments.json:
             tree = {"file": each.name, "problems": [problem._asdict() for problem in problems]}

@@ -18,12 +18,13 @@ import builtins
 import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from graphwire import schema
-from graphwire.errors import GraphwireError, OpsetError, Problem, exception_text, pass_on_signal
+from graphwire.errors import GraphwireError, OpsetError, Problem, exception_text, pass_on_signal, shown
 from graphwire.evolve.plain_values import (
     Value,
     decode_value,
@@ -173,12 +174,10 @@ class GraphRewrite:
         """Let later nodes use `by` where they used `value`.
 
         Raises:
-            OpsetError: the values are of different kinds.
+            TypeError: the values are of different kinds.
         """
         if value.kind != by.kind:
-            raise OpsetError(
-                f"{value.name!r} is a {value.kind} value, which a {by.kind} value cannot replace"
-            )
+            raise TypeError(f"{value.name!r} is a {value.kind} value, which a {by.kind} value cannot replace")
         if value.name != by.name:
             self._new_names[value.name] = by.name
 
@@ -233,8 +232,25 @@ _KINDS: dict[type, str] = {
 }
 
 
+def _checked(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
+    """Return an argument of a method, whose type is wrong only if the upgrader is."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{what} is {shown(value)}")
+    return value
+
+
+def _value(value: Any) -> Value:
+    if not isinstance(value, Value) or type(value.name) is not str:
+        raise TypeError(f"a value of the graph is expected, not {shown(value)}")
+    return value
+
+
 class NodeEditor:
-    """One node of a graph and its edits. The walk makes it; an upgrader must not keep it."""
+    """One node of a graph and its edits. The walk makes it; an upgrader must not keep it.
+
+    Its methods raise `TypeError` or `ValueError` for what no node can have, which is a defect of the upgrader, and `OpsetError`
+    where it cannot rewrite this node.
+    """
 
     def __init__(self, rewrite: GraphRewrite, node: Node, place: str) -> None:
         self.place = place
@@ -347,7 +363,7 @@ class NodeEditor:
             self._node.inputs[position] = self._named(old.name, value, old.kind)
             return
         if isinstance(parameter, int):
-            self.refuse(f"{self.target} has no argument at position {parameter} here")
+            raise ValueError(f"{self.target} has no argument at position {parameter} here")
         kind = None if keyword is None else ArgumentKind.KEYWORD if keyword else ArgumentKind.POSITIONAL
         self._node.inputs.append(self._named(parameter, value, kind))
 
@@ -360,7 +376,8 @@ class NodeEditor:
         """Rename an argument; do nothing where it is not given."""
         position = self._position(parameter)
         if position is not None:
-            self._node.inputs[position] = replace(self._node.inputs[position], name=new)
+            name = _checked(new, str, "the new name of a parameter")
+            self._node.inputs[position] = replace(self._node.inputs[position], name=name)
 
     def drop(self, parameter: str | int) -> None:
         """Remove an argument; do nothing where it is not given."""
@@ -378,7 +395,7 @@ class NodeEditor:
             inputs: all its arguments, by parameter name or, for an operator without a schema, by position; None keeps the
                 present ones.
         """
-        self._node.target = target
+        self._node.target = _checked(target, str, "the name of an operator")
         if inputs is not None:
             self._node.inputs = self._inputs(inputs, {})
 
@@ -431,7 +448,7 @@ class NodeEditor:
             results: the results, in order.
             listed: whether the operator returns them as one `Tensor[]`.
         """
-        stem = _stem(target)
+        stem = _stem(_checked(target, str, "the name of an operator"))
         single = len(results) == 1 and not listed
         named = "" if single else self._rewrite.fresh(stem)
         made, unstated = self._results(results, stem if single else "getitem")
@@ -463,11 +480,12 @@ class NodeEditor:
         """Let everything that uses an output of this node use another value of the same kind instead.
 
         Raises:
-            OpsetError: the value is not an output of this node, or the kinds differ.
+            TypeError: the kinds differ.
+            ValueError: the value is not an output of this node.
         """
-        if output not in self._original:
-            self.refuse(f"{output.name!r} is not an output of {self.target}")
-        self._rewrite.rename(output, by)
+        if _value(output) not in self._original:
+            raise ValueError(f"{output.name!r} is not an output of {self.target}")
+        self._rewrite.rename(output, _value(by))
 
     def remove(self) -> None:
         """Remove the node. Its outputs must be unused, replaced, or made by another node."""
@@ -478,7 +496,10 @@ class NodeEditor:
 
     def declare(self, value: Value, known: Known) -> None:
         """Set the description of a value that this node or an emitted one makes."""
-        self._rewrite.declare(value, known)
+        kind = _value(value).kind
+        if _KINDS.get(type(known)) != kind:
+            raise TypeError(f"{shown(known)} does not describe a {kind} value")
+        self._rewrite.declare(value, _well_typed(known))
 
     def propagate(self, *values: Value) -> None:
         """Let the descriptions of the given outputs be found at load; without arguments, those of all outputs."""
@@ -497,11 +518,12 @@ class NodeEditor:
         Raises:
             OpsetError: always; the walk adds the place.
         """
-        raise OpsetError(reason)
+        raise OpsetError(_checked(reason, str, "the reason of a refusal"))
 
     # ----------------------------------------------------------------------------------------------------- private
 
     def _position(self, parameter: str | int) -> int | None:
+        _checked(parameter, (str, int), "the name or position of an argument")
         if isinstance(parameter, str):
             found = (index for index, named in enumerate(self._node.inputs) if named.name == parameter)
             return next(found, None)
@@ -513,10 +535,11 @@ class NodeEditor:
         return unnamed[parameter] if -len(unnamed) <= parameter < len(unnamed) else None
 
     def _named(self, name: str, value: Any, kind: ArgumentKind | None) -> NamedArgument:
+        _checked(name, str, "the name of a parameter")
         try:
-            argument = encode_value(value)
-        except TypeError as error:
-            raise OpsetError(f"the argument {name!r} cannot be written: {error}") from None
+            argument = _well_typed(encode_value(value))
+        except (TypeError, KeyError) as error:
+            raise TypeError(f"the argument {name!r} cannot be written: {error}") from None
         return NamedArgument(name, argument, kind, isinstance(value, tuple) and argument.as_sequence is None)
 
     def _inputs(
@@ -524,6 +547,8 @@ class NodeEditor:
     ) -> list[NamedArgument]:
         if isinstance(inputs, Mapping):
             first = [self._named(name, value, None) for name, value in inputs.items()]
+        elif isinstance(inputs, (str, bytes, Value)):
+            raise TypeError(f"the arguments are {shown(inputs)}")
         else:
             first = [self._named("", value, ArgumentKind.POSITIONAL) for value in inputs]
         return first + [self._named(name, value, ArgumentKind.KEYWORD) for name, value in keywords.items()]
@@ -539,14 +564,16 @@ class NodeEditor:
                 if kept is None:
                     self._take(result)
                 elif result not in kept:
-                    self.refuse(f"{result.name!r} is not an output of {self.target}")
+                    raise ValueError(f"{result.name!r} is not an output of {self.target}")
                 value = result
-            elif isinstance(result, str):
+            elif isinstance(result, str) and result in VALUE_TABLES:
                 value = Value(self._rewrite.fresh(stem), result)
+            elif type(result) not in _KINDS:
+                raise TypeError(f"{shown(result)} is neither a value, nor its description, nor its kind")
             else:
                 described = result.class_fqn if isinstance(result, schema.CustomObjArgument) else ""
                 value = Value(self._rewrite.fresh(stem), _KINDS[type(result)], described)
-                self._rewrite.declare(value, result)
+                self._rewrite.declare(value, _well_typed(result))
             unstated = unstated or self.known(value) is None
             made.append(value)
         return tuple(made), unstated
@@ -554,7 +581,7 @@ class NodeEditor:
     def _take(self, value: Value) -> None:
         """Remove an output from this node, so that another one can make it."""
         if value not in self.outputs:
-            self.refuse(f"{value.name!r} is not an output of {self.target}")
+            raise ValueError(f"{value.name!r} is not an output of {self.target}")
         rest = tuple(each for each in self.outputs if each != value)
         listed = any(output.as_tensors is not None for output in self._node.outputs)
         self._node.outputs = _outputs(rest, listed)
@@ -576,6 +603,22 @@ class NodeEditor:
         yield from self.outputs
         for node in (*self._before, *self._after):
             yield from (value for output in node.outputs for value in defined_values(output))
+
+
+R = TypeVar("R")
+
+
+def _well_typed(record: R) -> R:
+    """Return a record of an upgrader, which Python lets it fill with anything.
+
+    Raises:
+        TypeError: a field has another type than it is declared with.
+    """
+    try:
+        msgspec.convert(msgspec.to_builtins(record), type(record))
+    except msgspec.ValidationError as error:
+        raise TypeError(f"{type(record).__name__}: {error}") from None
+    return record
 
 
 def _outputs(values: Sequence[Value], listed: bool) -> list[Argument]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import MissingPluginError, OpsetError, Problem, escaped
+from graphwire.errors import GraphwireError, MissingPluginError, OpsetError, Problem, escaped
 from graphwire.evolve.plain_values import requirements_after, walk_nodes
 from graphwire.registry import (
     PROJECT,
     OpsetStep,
     OpsetUpgrader,
     Registry,
+    blamed,
     is_older,
     is_provided,
     missing_error,
@@ -38,6 +39,8 @@ from graphwire.schema.texts.treespec import parse_treespec, split_version, trees
 
 if TYPE_CHECKING:
     from graphwire.evolve.node_editor import TouchedNode
+
+E = TypeVar("E", bound=GraphwireError)
 
 
 # ------------------------------------------------------------------- describes changes of operators: one row per change
@@ -135,6 +138,14 @@ class PlannedStep(msgspec.Struct, frozen=True):
     """The nodes that the step refuses, each with its reason."""
     upgrades: Mapping[str, EditNode] = {}
     """The functions that rewrite nodes, by the operator's serialized name."""
+
+    @property
+    def origin(self) -> str:
+        """The step, and the plugins that provide it, if they are not built in."""
+        owners = {
+            str(owner) for each in self.upgrades.values() if (owner := getattr(each, "owning_plugin", None))
+        }
+        return f"{self} of {', '.join(sorted(owners))}" if owners else str(self)
 
     def __repr__(self) -> str:
         return f"<PlannedStep: {self}, nodes: {len(self.nodes)}>"
@@ -404,10 +415,11 @@ def apply(program: Program, plan: Plan) -> Program:
     """
     if plan.problems:
         count = len(plan.problems)
-        raise OpsetError(
+        error = OpsetError(
             f"{count} node{'s' if count != 1 else ''} cannot be written in the requested opset",
             problems=plan.problems,
         )
+        raise blamed_on(error, plan, lambda step: any(each.kind == "removed" for each in step.problems))
     changed = program
     from graphwire.evolve.node_editor import rewrite_program
 
@@ -426,7 +438,24 @@ def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedSt
         from graphwire.evolve.node_editor import rewrite_program
 
         program, nodes, problems = rewrite_program(program, step.upgrades)
+        if step.origin != str(step):
+            problems = tuple(
+                each if each.kind == "failed" else each._replace(message=f"{each.message} ({step.origin})")
+                for each in problems
+            )
         yield replace(step, nodes=nodes, problems=problems)
+
+
+def blamed_on(error: E, plan: Plan, at_fault: Callable[[PlannedStep], object] = lambda step: step.nodes) -> E:
+    """Name the plugins of steps, and what to do, in an error of what the steps made of a program.
+
+    Args:
+        at_fault: whether a step may be at fault; by default those that touched nodes.
+    """
+    for step in filter(at_fault, plan.steps):
+        for function in step.upgrades.values():
+            blamed(error, function)
+    return error
 
 
 _OPERATOR = "op_handler"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from types import MappingProxyType
@@ -86,8 +87,28 @@ _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "weight_store damaged": (lambda value: isinstance(value, Iterable), "an iterator of problems"),
     "weight_store unused": (lambda value: isinstance(value, Iterable), "an iterator of files"),
     "metadata_key section": (lambda value: isinstance(value, Iterable), "rows of two texts"),
+    # Of a function that rewrites a node. Methods of the editor return values, and a lambda returns what they do.
+    "opset_upgrader": (lambda value: value is None or isinstance(value, tuple), "None: it changes the node by its methods"),
 }  # fmt: skip
-"""What methods return, where graphwire would fail at something else."""
+"""What methods return, where graphwire would fail at something else, or ignore it."""
+
+
+_PLAIN: Mapping[str, Callable[[Any], Any]] = {
+    "wire_format matches": bool,
+    "constant_codec owns": bool,
+    "weight_store keeps": bool,
+    "treespec_serializer container": lambda value: dict(value) if isinstance(value, Mapping) else value,
+    "op_handler decode_node": lambda value: value and (tuple(value[0]), dict(value[1])),
+    "constant_codec encode": lambda value: (
+        value[0],
+        list(value[1])
+        if isinstance(value[1], Sequence) and not isinstance(value[1], (str, bytes))
+        else value[1],
+    ),
+    "weight_store write": lambda value: (value[0], dict(value[1])),
+    "weight_store open": lambda value: value._replace(files=dict(value.files)),
+}
+"""What graphwire reads of results, which runs code of the plugin if their classes are its own."""
 
 
 _READS = frozenset(("decode", "decode_bounded", "decode_program", "decode_node", "load_context", "open"))
@@ -98,7 +119,7 @@ E = TypeVar("E", bound=GraphwireError)
 
 
 def blamed(error: E, provider: Any) -> E:
-    """Name the plugin of a provider, and what to do, in an error of what a method returned."""
+    """Name the plugin of a provider, or of an upgrader's function, and what to do, in an error of what it returned or did."""
     owner = getattr(provider, "owning_plugin", None)
     if owner is not None and BLOCK_VARIABLE not in error.remedy:
         fault = f"The {owner} is at fault: {REMEDY_OF_BROKEN[0].lower()}{REMEDY_OF_BROKEN[1:]}"
@@ -143,6 +164,28 @@ def calling(
             else REMEDY_OF_BROKEN
         )
         raise kind(f"{what} of {owner} fails: {error_text(error)}", remedy=remedy) from error
+
+
+_OF_PROCESS = {
+    "the default element type": ("get_default_dtype", "set_default_dtype"),
+    "whether gradients are recorded": ("is_grad_enabled", "set_grad_enabled"),
+}
+"""What a plugin can change for the programs of others, with the functions of torch that read and set it."""
+
+
+@contextmanager
+def restored_torch() -> Iterator[list[str]]:
+    """A context that restores what its block changes of torch, if that is imported; it yields a list, which then says what."""
+    torch, changed = sys.modules.get("torch"), list[str]()
+    functions = [(what, getattr(torch, get, None), set) for what, (get, set) in _OF_PROCESS.items()]
+    before = [(what, get, set, get()) for what, get, set in functions if get is not None]
+    try:
+        yield changed
+    finally:
+        for what, get, set, value in before:
+            if get() != value:
+                getattr(torch, set)(value)
+                changed.append(what)
 
 
 def _is_own(error: BaseException) -> bool:
@@ -211,24 +254,35 @@ def _called(
     function: Callable[..., Any], method: str, kind: str, of: str, owner: PluginInfo
 ) -> Callable[..., Any]:
     error = _ERRORS.get(f"{kind} {method}", _ERRORS[kind])
-    good, wanted = _RESULTS.get(f"{kind} {method}", (None, ""))
+    checked = _RESULTS.get(f"{kind} {method}", _RESULTS.get(kind))
+    plain = _PLAIN.get(f"{kind} {method}")
     what = f"`{method}` of {of}"
     # A reader of bytes turns these two into an error of its own.
     passing = (MemoryError, RecursionError) if kind == "wire_format" else ()
 
     def call(*given: Any, **options: Any) -> Any:
         with calling(owner, what, error, *passing, reads=method in _READS):
-            result = function(*given, **options)
-            if good is not None and not good(result):
+            with restored_torch() as changed:
+                result = function(*given, **options)
+            if changed:
                 raise error(
-                    f"{what} of {owner} returns {shown(result)}, not {wanted}", remedy=REMEDY_OF_BROKEN
+                    f"{what} of {owner} changes {changed[0]} of torch for the whole process, which is restored",
+                    remedy=REMEDY_OF_BROKEN,
                 )
+            if checked is not None and not checked[0](result):
+                raise error(
+                    f"{what} of {owner} returns {shown(result)}, not {checked[1]}", remedy=REMEDY_OF_BROKEN
+                )
+            if plain is not None:
+                result = plain(result)
         if isinstance(result, StoreIndex) and type(result.tensors) is not dict:
             return result._replace(tensors=_CalledMapping(result.tensors, owner, what))
         if method in (*YIELDING, "section"):
             return _each(result, owner, what, error)
         return result
 
+    if kind == "opset_upgrader":  # what it did to a node may turn out to be wrong when the program is checked
+        vars(call)["owning_plugin"] = owner
     return wraps(function)(call) if hasattr(function, "__name__") else call
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from graphwire.errors import GraphwireError, PluginConflictError, PluginError, pass_on_signal
 from graphwire.registry import interfaces
-from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated
+from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated, restored_torch
 from graphwire.registry.entry_points import entry_points, normal_name
 from graphwire.registry.provisions import Provision, error_text, provisions_of
 
@@ -82,6 +82,8 @@ class PluginInfo(msgspec.Struct, frozen=True):
     """The names that it claims and does not have, with the reasons."""
     heavy: str = ""
     """What makes its import slow, one sentence without a full stop; empty if nothing does."""
+    ignored: str = ""
+    """What its entry points state in vain, such as in a group whose name is mistyped, in the same form."""
 
     def __hash__(self) -> int:
         return hash((self.distribution, self.version, self.name))
@@ -159,7 +161,7 @@ def find_plugins(
     seen: set[str] = set()
     plugins: list[LoadedPlugin | StatedPlugin] = []
     for each in entry_points():
-        info = PluginInfo(each.name, each.distribution, each.version)
+        info = PluginInfo(each.name, each.distribution, each.version, ignored=each.ignored)
         names = {normal_name(info.name), normal_name(info.distribution)}
         seen |= names
         if source := next((of for of in blocked if names & blocked[of]), None):
@@ -207,9 +209,10 @@ def load_plugin(
     start = time.perf_counter()
     had_torch = "torch" in sys.modules
     try:
-        plugin = load()
-        info = replace(info, api_version=_api_version(plugin))
-        provided = provisions_of(plugin)
+        with restored_torch():
+            plugin = load()
+            info = replace(info, api_version=_api_version(plugin))
+            provided = provisions_of(plugin)
         if stated is not None:
             provided.problems.extend(_misstated(provided.claimed, stated))
     except KeyboardInterrupt:

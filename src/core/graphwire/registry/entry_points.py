@@ -141,12 +141,18 @@ class FoundPlugin(NamedTuple):
     """Why the distribution's entry points cannot be read; empty if they can."""
     stated: Mapping[str, tuple[str, ...]] = {}
     """The names that further entry points of the same object state, by kind."""
+    ignored: str = ""
+    """What further entry points state in vain, one sentence without a full stop; empty if nothing."""
 
 
 def entry_points() -> list[FoundPlugin]:
     """Return the entry points of the group `graphwire`, sorted by distribution and name."""
     lines = entry_points_in_files(PROJECT)
-    rows = _found_by_metadata() if lines is None else _of_lines(lines)
+    rows = (
+        _found_by_metadata()
+        if lines is None
+        else _of_lines((line, partial(_imported, line.module, line.attributes)) for line in lines)
+    )
     return sorted(rows, key=lambda row: (normal_name(row.distribution), row.name))
 
 
@@ -154,25 +160,48 @@ _KINDS = {f"{PROJECT}.{hook.kind}": hook.kind for hook in HOOKS}
 """The groups of entry points that state names, each with its kind."""
 
 
-def _of_lines(lines: Iterable[EntryPointLine]) -> list[FoundPlugin]:
+def _of_lines(lines: Iterable[tuple[EntryPointLine, Callable[[], Any]]]) -> list[FoundPlugin]:
+    """Return the plugins that entry points register, with what others state of them. What nothing comes of is told."""
     stated: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = defaultdict(dict)
+    ignored: dict[str, list[str]] = defaultdict(list)
     plugins = []
-    for line in lines:
+    for line, load in lines:
         key = line.distribution, line.module, line.attributes
         if line.group == PROJECT:
-            plugins.append((line, stated[key]))
+            plugins.append((line, load, key))
         elif kind := _KINDS.get(line.group):
             stated[key][kind] = (*stated[key].get(kind, ()), line.name)
-    return [
+        else:
+            ignored[line.distribution].append(_unknown_group(line))
+    known = {key for *_, key in plugins}
+    for key, kinds in stated.items():
+        if key not in known:
+            value = ":".join(filter(None, key[1:]))
+            groups = ", ".join(f"`{PROJECT}.{kind}`" for kind in kinds)
+            ignored[key[0]].append(
+                f"its entry points {groups} name {value}, which is no entry point of `{PROJECT}`"
+            )
+    found = [
         FoundPlugin(
             line.name,
             line.distribution,
             line.version,
-            partial(_imported, line.module, line.attributes),
-            stated=names,
+            load,
+            stated=stated.get(key, {}),
+            ignored="; ".join(dict.fromkeys(ignored.get(line.distribution, ()))),
         )
-        for line, names in plugins
+        for line, load, key in plugins
     ]
+    alone = ignored.keys() - {each.distribution for each in found}
+    return found + [FoundPlugin(name, name, "", str, "; ".join(ignored[name])) for name in alone]
+
+
+def _unknown_group(line: EntryPointLine) -> str:
+    from difflib import get_close_matches  # here: only an author's mistake needs it
+
+    meant = get_close_matches(line.group.removeprefix(f"{PROJECT}."), _KINDS.values(), 1)
+    hint = f"; did you mean `{PROJECT}.{meant[0]}`?" if meant else f", which has {', '.join(_KINDS)}"
+    return f"the group `{line.group}` of its entry points is none of graphwire's{hint}"
 
 
 def _imported(module: str, attributes: str) -> Any:
@@ -202,20 +231,14 @@ def _found_by_metadata() -> list[FoundPlugin]:
             with contextlib.suppress(PackageNotFoundError):
                 found = distribution_named(name)  # noqa: PLW2901
             version = _field(found, "Version")
-            for entry_point in found.entry_points.select(group=PROJECT):
-                stated = {
-                    kind: names
-                    for group, kind in _KINDS.items()
-                    if (
-                        names := tuple(
-                            each.name
-                            for each in found.entry_points.select(group=group)
-                            if each.value == entry_point.value
-                        )
-                    )
-                }
-                load = partial(_loaded, entry_point)
-                rows.append(FoundPlugin(str(entry_point.name), name, version, load, stated=stated))
+            rows += _of_lines(
+                (
+                    EntryPointLine(name, version, str(each.name), each.value, "", each.group),
+                    partial(_loaded, each),
+                )
+                for each in found.entry_points
+                if each.group == PROJECT or each.group.startswith(f"{PROJECT}.")
+            )
         except Exception as error:  # noqa: BLE001 foreign files may be malformed in any way
             pass_on_signal(error)
             folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
@@ -239,7 +262,7 @@ def _has_our_group(distribution: Distribution) -> bool:
     except Exception as error:  # noqa: BLE001 no readable file of that name
         pass_on_signal(error)
         return False
-    return bool(text) and re.search(rf"^\s*\[\s*{PROJECT}\s*\]", text or "", re.MULTILINE) is not None
+    return bool(text) and re.search(rf"^\s*\[\s*{PROJECT}\s*[].]", text or "", re.MULTILINE) is not None
 
 
 def _loaded(entry_point: EntryPoint) -> Any:

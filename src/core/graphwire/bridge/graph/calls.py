@@ -15,7 +15,7 @@ from graphwire.bridge.graph.arguments import Scope, decode_argument, encode_argu
 from graphwire.bridge.graph.operators import call_of
 from graphwire.bridge.graph.values import EncodeScope
 from graphwire.errors import DecodeError, EncodeError, locate
-from graphwire.registry import NodeCodec
+from graphwire.registry import NodeCodec, blamed
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
 from graphwire.wire.document import check_plugin_tree
 
@@ -58,9 +58,12 @@ def _encode_by_handler(
     if inputs is None:
         return None
     place = f"the handler of {called.handler.namespace!r:.80} returns"
-    if type(inputs) is not list:
-        raise EncodeError(f"{place} a {type(inputs).__name__} as the inputs of a node", remedy=_RECORDS)
-    return [_checked_input(named, own, place) for named in inputs]
+    try:
+        if type(inputs) is not list:
+            raise EncodeError(f"{place} a {type(inputs).__name__} as the inputs of a node", remedy=_RECORDS)
+        return [_checked_input(named, own, place) for named in inputs]
+    except EncodeError as error:
+        raise blamed(error, codec) from error.__cause__
 
 
 _RECORDS = (

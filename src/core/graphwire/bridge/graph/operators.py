@@ -24,7 +24,7 @@ from graphwire.errors import (
     pass_on_signal,
     shown,
 )
-from graphwire.evolve.plain_values import graphs_in, walk_nodes
+from graphwire.evolve.plain_values import decode_value, graphs_in, walk_nodes
 from graphwire.registry import (
     REMEDY_OF_BROKEN,
     OpHandler,
@@ -388,27 +388,43 @@ def signature_mismatches(before: Program, after: Program, registry: Registry) ->
         after: the program after it.
         registry: provides the handlers that resolve the operators.
     """
-    known = {id(node) for _, node in walk_nodes(before.graph_module.graph)}
+    from graphwire.bridge.graph.results import literal_fits  # here: it imports this module
+
+    known = {id(node): node.target for _, node in walk_nodes(before.graph_module.graph)}
+    had = set(known.values())
     problems = []
     for place, node in walk_nodes(after.graph_module.graph):
-        handler = None if id(node) in known else registry.op_handler(node.target)
-        if handler is None or handler.convention != "schema" or hasattr(handler, "encode_node"):
+        if id(node) in known:
             continue
+        handler = registry.op_handler(node.target)
         try:
-            facts = _read_schema(handler.resolve(node.target))
+            operator = None if handler is None else handler.resolve(node.target)
         except Exception as error:  # noqa: BLE001 a plugin's code; an error is raised when something needs the operator
             pass_on_signal(error)
             continue
-        if facts is None:
+        if operator is None and node.target not in had:
+            problems.append(Problem(place, "no-operator", f"this installation has no operator {node.target}"))
+        schema = getattr(operator, "_schema", None)
+        if handler is None or schema is None:
             continue
-        names = {name for name, _ in facts["parameters"]}
-        given = {named.name for named in node.inputs if named.name}
-        for name in sorted(given - names):
-            message = f"{node.target} has no parameter {name}; it has {', '.join(sorted(names)) or 'none'}"
-            problems.append(Problem(place, "no-parameter", message))
-        for name in sorted(facts["required"] - given) if all(each.name for each in node.inputs) else ():
-            message = f"{node.target} lacks a value for {name}, which has no default"
-            problems.append(Problem(place, "no-argument", message))
+        if handler.convention != "schema" or hasattr(handler, "encode_node"):
+            continue
+        parameters = {argument.name: argument for argument in schema.arguments}
+        given = {named.name: decode_value(named.arg) for named in node.inputs}
+        for name in sorted(given):
+            if name not in parameters:
+                has = ", ".join(sorted(parameters)) or "none"
+                message = f"{node.target} has no parameter {name or 'without a name'}; it has {has}"
+                problems.append(Problem(place, "no-parameter", message))
+            elif not literal_fits(given[name], parameters[name], operator):
+                wanted = parameters[name].real_type
+                message = f"{node.target} takes a {wanted} as {name}, and gets {shown(given[name])}"
+                problems.append(Problem(place, "wrong-type", message))
+        if "" not in given:
+            required = {name for name, each in parameters.items() if not each.has_default_value()}
+            for name in sorted(required - given.keys()):
+                message = f"{node.target} lacks a value for {name}, which has no default"
+                problems.append(Problem(place, "no-argument", message))
     return problems
 
 

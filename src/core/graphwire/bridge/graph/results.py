@@ -558,6 +558,22 @@ def _fits(value: Any, kind: str, length: int | None) -> bool:
     return kind in _TYPES and _TYPES[kind](value)
 
 
+def literal_fits(value: Any, parameter: Any, operator: Any) -> bool:
+    """Return whether a literal of a record can be an argument; True for what is not known here, such as values of the graph."""
+    items = value if type(value) in (list, tuple) else [value]
+    if any(type(each) not in _LITERALS for each in items) or len(items) > _MOST_ELEMENTS:
+        return True
+    kind = str(parameter.real_type)
+    if kind.replace("Optional[", "").replace("List[", "").rstrip("]") not in _OF_LITERALS:
+        return True
+    takes_numbers = str(parameter.type) == "Tensor" and fake_tensors.accepts_numbers(operator)
+    return (takes_numbers and _TYPES["number"](value)) or _fits(value, kind, parameter.N)
+
+
+_LITERALS = (int, float, str, dict, type(None))
+_OF_LITERALS = ("Tensor", "int", "SymInt", "float", "bool", "SymBool", "number", "str")
+"""The types of parameters that a literal of a record can only fit if it is one of them. Others take texts or numbers, too."""
+
 _MOST_ELEMENTS = 10_000
 """The most elements of a list that a kernel may get."""
 

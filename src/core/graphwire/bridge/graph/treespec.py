@@ -202,9 +202,8 @@ def _check_written(served: _Served, name: str, text: str, children: list[str], r
     try:
         _decode_context(served, parse_treespec(f"[{PROTOCOL}, {_node_text(name, text, children)}]"))
     except GraphwireError as error:
-        raise EncodeError(
-            f"{who} could not decode what it wrote: {error.problem}", remedy=_AT_FAULT
-        ) from error
+        failure = EncodeError(f"{who} could not decode what it wrote: {error.problem}", remedy=_AT_FAULT)
+        raise blamed(failure, getattr(by, "serializer", None)) from error
 
 
 def _check_context(by: TreespecType, version: Any, tree: Any) -> None:

@@ -152,9 +152,12 @@ class CodedValues:
                 plain[part_name] = part
                 parts.append(_stand_in(part))
             else:
-                parts.append(self._encode(part_name, part, plain))
+                try:
+                    parts.append(self._encode(part_name, part, plain))
+                except EncodeError as error:
+                    raise blamed(error, codec) from None
         record.is_weight = self.are_weights and len(plain) == before
-        made = _decode_again(self.context.registry, name, value, record, parts)
+        made = _decode_again(self.context.registry, codec, name, value, record, parts)
         self._known[id(value)] = _Known(name, value, made)
         return made
 
@@ -166,7 +169,12 @@ class CodedValues:
 
 
 def _decode_again(
-    registry: Registry, name: str, value: Any, record: EncodedValue, parts: Sequence[Any]
+    registry: Registry,
+    codec: ConstantCodec,
+    name: str,
+    value: Any,
+    record: EncodedValue,
+    parts: Sequence[Any],
 ) -> Any:
     """Return the value that a load makes from a record.
 
@@ -196,7 +204,7 @@ def _decode_again(
     ):
         problem = f"makes another tensor of what it wrote: {how.replace('the graph says', 'it was')}"
     if problem:
-        raise EncodeError(f"the constant codec {record.codec} {problem}", place=name, remedy=_AT_FAULT)
+        raise blamed(EncodeError(f"the constant codec {record.codec} {problem}", place=name), codec)
     return made
 
 

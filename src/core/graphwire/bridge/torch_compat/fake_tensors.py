@@ -147,9 +147,8 @@ def is_constructor(operator: OpOverload) -> bool:
 
 def accepts_numbers(operator: OpOverload) -> bool:
     """Return whether one of torch's operators accepts a number in place of a tensor."""
-    return operator.namespace in _OWN and bool(
-        torch._C._should_allow_numbers_as_tensors(operator._schema.name)
-    )
+    name = operator._schema.name.rpartition("::")[2]  # torch's list has names without a namespace
+    return operator.namespace in _OWN and bool(torch._C._should_allow_numbers_as_tensors(name))
 
 
 def _has_composite(operator: OpOverload) -> bool:
