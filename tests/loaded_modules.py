@@ -134,7 +134,9 @@ def _another_rank(rng: random.Random, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return torch.ones(2)
     value = value.detach()
-    return value[None] if rng.random() < 0.5 or value.ndim == 0 else value.sum(0).to(value.dtype)
+    if rng.random() < 0.5 or value.ndim == 0:
+        return value[None]
+    return _ones(value, list(value.shape[1:]))
 
 
 def _another_kind(rng: random.Random, value: Any) -> Any:

@@ -397,6 +397,20 @@ def test_without_example_inputs_guards_and_ranks_are_checked() -> None:
         module(torch.randn(2, 8), torch.randn(7))
 
 
+def test_guards_of_containers_among_any_number_of_arguments() -> None:
+    class Joined(nn.Module):
+        def forward(self, *args: Any) -> Tensor:
+            return torch.cat([*args[0], args[1]["last"]], 1)
+
+    given = ([torch.randn(5, 2), torch.randn(5, 1)], {"last": torch.randn(5, 3)})
+    shapes = pytree.tree_map(lambda each: {0: Dim.AUTO, 1: Dim.AUTO}, given)
+    program = export(Joined(), given, dynamic_shapes=(shapes,))
+    assert any("L['args'][0][1]" in guard for guard in program._guards_code)
+    module = assert_same_module(graphwire.dumps(program), given, violations=100)
+    with pytest.raises(InputError, match=r"args_0\[1\]\.shape\[0\] is 3"):
+        module([given[0][0], torch.randn(3, 1)], given[1])
+
+
 def test_sizes_that_nothing_compares_need_not_be_there() -> None:
     class Sums(nn.Module):
         def forward(self, x: Tensor, y: Tensor, z: Tensor) -> Tensor:

@@ -372,6 +372,7 @@ class _Guard(ast.NodeTransformer):
 
     def __init__(self, paths: Mapping[tuple[Any, ...], int], sources: list[Source]) -> None:
         self._paths = paths
+        self._names = {path[0] for path in paths if path}
         self._sources = sources
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -417,7 +418,7 @@ class _Guard(ast.NodeTransformer):
         keys = [of for _, of in steps]
         if len(keys) > 1 and keys[0] == "flat_args" and type(keys[1]) is int:
             return Source(keys[1], tuple(steps[2:])) if 0 <= keys[1] < len(self._paths) else None
-        if len(keys) > 1 and type(keys[1]) is int and (f"{keys[0]}_{keys[1]}",) in self._paths:
+        if len(keys) > 1 and type(keys[1]) is int and f"{keys[0]}_{keys[1]}" in self._names:
             keys = [f"{keys[0]}_{keys[1]}", *keys[2:]]  # one of several that the signature had as *args
             steps = [("item", key) for key in keys[:1]] + list(steps[2:])
         for length in range(len(keys), 0, -1):
