@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from graphwire.analysis.canonical.canonical_form import canonicalize
 from graphwire.analysis.canonical.content_hashing import SPEC_KINDS, content_hash

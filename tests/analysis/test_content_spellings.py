@@ -10,8 +10,7 @@ from typing import Any
 import msgpack
 import pytest
 import sympy
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from spellings import OTHER_VARIANTS, other_text, respelled
 from test_canonical import _program, programs
 

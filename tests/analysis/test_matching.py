@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from graphwire.analysis.diff.nodes import increasing_run, match
 

@@ -21,8 +21,7 @@ from torch.export import ExportedProgram, export
 import graphwire
 from graphwire import errors
 from graphwire.hooks import Registry
-from graphwire_plugins import json_format as json
-from graphwire_plugins import ops, treespecs
+from graphwire_plugins import json_format as json, ops, treespecs
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from late_devices import LateDevice, to_device
 from nightly import by_day, one_in
 from programs import Example
@@ -28,8 +27,7 @@ from safetensors.torch import save_file
 from small_programs import ALL_PROGRAMS
 
 import graphwire
-from graphwire.bridge.tensors import storages
-from graphwire.bridge.tensors import storages as device_copies
+from graphwire.bridge.tensors import storages, storages as device_copies
 from graphwire.errors import ArchiveError, ChecksumError, DecodeError
 from graphwire.testing import assert_same_program, assert_same_values
 from graphwire.wire.archive.reader import ArchiveReader

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from nightly import IS_NIGHTLY, by_day, one_in
 from random_programs.edits import EDITS, edit
 from this_torch import RELEASE

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from nightly import IS_NIGHTLY, by_day
 from small_programs import SMALL_PROGRAMS
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import torch
 from hostile import Change, Victim, get, put
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from torch import Tensor, nn
 from torch.export import Dim, export
 from torch.utils import _pytree as pytree

@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 import torch
 from hostile import CONSTANTS, DOCUMENT, WEIGHTS, Victim, get
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from torch import Tensor, nn
 from torch.export import export
 

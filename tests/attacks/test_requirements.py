@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from hostile import Victim, put
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 import graphwire
 from graphwire.cli import main

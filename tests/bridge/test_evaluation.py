@@ -6,8 +6,7 @@ import signal
 from fractions import Fraction
 
 import sympy
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from graphwire.bridge.tensors.expressions import decode_expression
 from graphwire.errors import ExpressionError

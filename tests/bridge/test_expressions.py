@@ -9,8 +9,7 @@ import pytest
 import sympy
 import torch
 import torch.utils._sympy.functions as shape_functions
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from sympy.printing.repr import srepr
 from torch.export import Dim, export
 from torch.utils._sympy.numbers import int_oo

@@ -12,8 +12,7 @@ import torch
 from graphwire.bridge import check_release
 from graphwire.bridge.torch_compat import private as torch_releases
 from graphwire.errors import DecodeError, TorchReleaseError
-from graphwire.version import NEWEST_TORCH as NEWEST
-from graphwire.version import OLDEST_TORCH as OLDEST
+from graphwire.version import NEWEST_TORCH as NEWEST, OLDEST_TORCH as OLDEST
 
 
 @pytest.mark.parametrize("version", ["2.7.1", "1.13.0+cu117", "2.0.0"])

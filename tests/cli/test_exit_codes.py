@@ -13,8 +13,7 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.cli import COMMANDS
-from graphwire.cli import plugins as doctor
+from graphwire.cli import COMMANDS, plugins as doctor
 
 PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text("utf-8")
 SECTION = PAGE.partition("\n## Exit codes\n")[2].partition("\n## ")[0]

@@ -17,18 +17,14 @@ from typing import Any
 
 import msgspec
 
-from graphwire.analysis import neutral as records
-from graphwire.analysis import neutral as tagged_trees
-from graphwire.analysis import neutral as texts
+from graphwire.analysis import neutral as records, neutral as tagged_trees, neutral as texts
 from graphwire.api import conformance as command
 from graphwire.api.conformance import PARTS, _problem, suite_cases
 from graphwire.errors import GraphwireError
 from graphwire.schema.texts.operations import Expression
 from graphwire.wire import package_reader
 from graphwire.wire.archive import directory, reader
-from graphwire_plugins import cbor_format as cbor
-from graphwire_plugins import json_format as json
-from graphwire_plugins import msgpack_format as packed
+from graphwire_plugins import cbor_format as cbor, json_format as json, msgpack_format as packed
 
 FAULTS: dict[str, tuple[Callable[[], None], str, str]] = {}
 """By name: what plants the fault, and the files that find it: a text in the names of files, and one of the rules."""

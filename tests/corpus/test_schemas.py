@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from cddl_verifier import Validator
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
 import graphwire

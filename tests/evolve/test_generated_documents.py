@@ -6,15 +6,13 @@ import json
 from typing import Any
 
 from corpus_documents import same, stepped_up
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.evolve.chain import CURRENT, STEPS, upgrade
 from graphwire.evolve.operators import operators_down
 from graphwire.evolve.steps import compact_5_3
-from graphwire.evolve.steps.schema_7_3 import down as down_to_7_3
-from graphwire.evolve.steps.schema_7_3 import up as up_from_7_3
+from graphwire.evolve.steps.schema_7_3 import down as down_to_7_3, up as up_from_7_3
 from graphwire.schema import Version
 from graphwire.schema.trees import program_from_tree
 

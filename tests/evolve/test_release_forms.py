@@ -12,8 +12,12 @@ import torch
 import graphwire
 from graphwire import LoadReport
 from graphwire.bridge.torch_compat.private import parameters_of
-from graphwire.evolve.operator_forms import RELEASE_CHANGES as CHANGES
-from graphwire.evolve.operator_forms import forms_of_parameters, forms_of_release, with_forms
+from graphwire.evolve.operator_forms import (
+    RELEASE_CHANGES as CHANGES,
+    forms_of_parameters,
+    forms_of_release,
+    with_forms,
+)
 from graphwire.evolve.plain_values import walk_nodes
 from graphwire.testing import assert_same_values
 

@@ -18,8 +18,7 @@ import pytest
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
 from graphwire.hooks import PluginInfo, Registry, default_registry, hookimpl
-from graphwire.registry import discovery
-from graphwire.registry import registry as registry_module
+from graphwire.registry import discovery, registry as registry_module
 from graphwire.registry.discovery import GraphwirePluginWarning
 from graphwire.registry.interfaces import API_VERSION
 from graphwire_plugins import treespecs

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import line_probes
 import pytest
-from line_probes import FOLDER, TRACED
-from line_probes import SOURCES as SOURCES_FOLDER
+from line_probes import FOLDER, SOURCES as SOURCES_FOLDER, TRACED
 from line_statements import statements
 
 SOURCES = Path(SOURCES_FOLDER)

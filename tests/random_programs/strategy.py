@@ -9,8 +9,7 @@ from types import ModuleType
 from typing import Any, cast
 
 import torch
-from hypothesis import reject
-from hypothesis import strategies as st
+from hypothesis import reject, strategies as st
 from torch.export import ExportedProgram
 
 from random_programs import parts

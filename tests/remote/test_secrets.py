@@ -20,8 +20,7 @@ import fsspec
 import pytest
 import torch
 from fsspec.asyn import get_loop
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.provisional import urls
 
 import graphwire

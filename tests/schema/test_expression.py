@@ -6,8 +6,7 @@ import keyword
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from graphwire.errors import ExpressionError
 from graphwire.hooks import format_infix, parse_expression

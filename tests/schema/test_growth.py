@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from graphwire.errors import ExpressionError
 from graphwire.schema.texts.infix import MAX_BITS, check_expression, check_range_key, growth_of, parse_infix

@@ -8,8 +8,7 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch.export import Dim, export
 
 from graphwire.errors import ExpressionError

@@ -10,8 +10,7 @@ import textwrap
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch.utils import _pytree as pytree
 
 import graphwire

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from spec.core_reader import COMPLEX, EXTENSIONS, ITEM_SIZES, CoreFile, Refused
 
-from graphwire.schema import DTYPE_NAMES, FEATURES, ScalarType
-from graphwire.schema import ITEM_SIZES as SIZES
+from graphwire.schema import DTYPE_NAMES, FEATURES, ITEM_SIZES as SIZES, ScalarType
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "conformance"

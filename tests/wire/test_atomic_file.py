@@ -13,8 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive import atomic_file

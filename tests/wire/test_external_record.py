@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import graphwire
 from graphwire.hooks import Chunk, Registry, StoredTensor, StoreFolder, StoreIndex

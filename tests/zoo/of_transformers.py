@@ -6,8 +6,7 @@ from typing import Any
 
 import architectures as small
 from architecture import Architecture
-from architectures import ARCHITECTURES as TRANSFORMERS
-from architectures import build
+from architectures import ARCHITECTURES as TRANSFORMERS, build
 
 _USED = ("bert", "gpt2", "llama", "t5")
 

@@ -17,8 +17,7 @@ from graphwire.evolve.chain import downgrade
 from graphwire.evolve.expressions import narrow_ranges
 from graphwire.evolve.operator_forms import forms_of_release, with_forms
 from graphwire.evolve.step import first_release
-from graphwire.evolve.targets import obstacles_by_target, target_named
-from graphwire.evolve.targets import supports as obstacles_of
+from graphwire.evolve.targets import obstacles_by_target, supports as obstacles_of, target_named
 from graphwire.registry import registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
@@ -119,8 +118,7 @@ def diff(
     Raises:
         GraphwireError: as `content_hash`.
     """
-    from graphwire.analysis.diff.program_diff import diff as diff_of
-    from graphwire.analysis.diff.program_diff import without_not_held
+    from graphwire.analysis.diff.program_diff import diff as diff_of, without_not_held
 
     with (
         open_program(a, method, options, checked=weights, only=True) as one,

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import torch
 from torch.export import graph_signature as torch_signature
-from torch.export.exported_program import ModuleCallEntry as TorchModuleCallEntry
-from torch.export.exported_program import ModuleCallSignature as TorchModuleCallSignature
+from torch.export.exported_program import (
+    ModuleCallEntry as TorchModuleCallEntry,
+    ModuleCallSignature as TorchModuleCallSignature,
+)
 from torch.export.graph_signature import InputKind, OutputKind
 
 from graphwire import schema

@@ -210,8 +210,7 @@ def _imported(module: str, attributes: str) -> Any:
 
 
 def _found_by_metadata() -> list[FoundPlugin]:
-    from importlib.metadata import PackageNotFoundError, distributions
-    from importlib.metadata import distribution as distribution_named
+    from importlib.metadata import PackageNotFoundError, distribution as distribution_named, distributions
 
     # Reading each distribution's text first, rather than `entry_points()`, keeps a malformed foreign file from ending
     # the search, and parses only the metadata of distributions that have plugins.

@@ -13,29 +13,18 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from graphwire.testing.command import CommandContract, run_command
-    from graphwire.testing.constant_codec import ConstantCodecContract
-    from graphwire.testing.op_handler import OpHandlerContract
-    from graphwire.testing.opset import OpsetContract
-    from graphwire.testing.programs import assert_same_program, assert_same_values
-    from graphwire.testing.strategies import trees
-    from graphwire.testing.treespec import TreespecContract
-    from graphwire.testing.weight_store import WeightStoreContract
-    from graphwire.testing.wire_format import WireFormatContract
-
-__all__ = [
-    "CommandContract",
-    "ConstantCodecContract",
-    "OpHandlerContract",
-    "OpsetContract",
-    "TreespecContract",
-    "WeightStoreContract",
-    "WireFormatContract",
-    "assert_same_program",
-    "assert_same_values",
-    "run_command",
-    "trees",
-]
+    from graphwire.testing.command import CommandContract as CommandContract, run_command as run_command
+    from graphwire.testing.constant_codec import ConstantCodecContract as ConstantCodecContract
+    from graphwire.testing.op_handler import OpHandlerContract as OpHandlerContract
+    from graphwire.testing.opset import OpsetContract as OpsetContract
+    from graphwire.testing.programs import (
+        assert_same_program as assert_same_program,
+        assert_same_values as assert_same_values,
+    )
+    from graphwire.testing.strategies import trees as trees
+    from graphwire.testing.treespec import TreespecContract as TreespecContract
+    from graphwire.testing.weight_store import WeightStoreContract as WeightStoreContract
+    from graphwire.testing.wire_format import WireFormatContract as WireFormatContract
 
 _MODULES: Final = {
     "CommandContract": "command",
@@ -67,3 +56,8 @@ def __getattr__(name: str) -> Any:
             raise ModuleNotFoundError(f"{error}. {remedy}", name=error.name) from error
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(_MODULES)

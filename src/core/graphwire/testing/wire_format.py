@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.registry import BoundedFormat, RecordFormat, Tree, WireFormat

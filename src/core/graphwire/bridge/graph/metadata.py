@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 import torch
-from torch.fx.traceback import NodeSource as TorchNodeSource
-from torch.fx.traceback import NodeSourceAction
+from torch.fx.traceback import NodeSource as TorchNodeSource, NodeSourceAction
 
 from graphwire.analysis.load_report import Omission
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack, KeptMetadata
