@@ -29,6 +29,7 @@ from graphwire.errors import (
 )
 from graphwire.hooks import Registry
 from graphwire.schema import Argument, ExampleInputs, Program
+from graphwire.wire.limits import DEFAULT_ATTEMPTS
 from graphwire_plugins.constants import SparseTensors
 from graphwire_plugins.json_format import JsonFormat
 
@@ -224,8 +225,8 @@ def test_an_error_of_ours_that_a_plugin_causes_names_it_too(program: ExportedPro
         graphwire.dumps(program, format="switched", registry=REGISTRY)
 
 
-class TimeLimit(Exception):
-    """What the handler of a signal raises."""
+class TimeLimit(TimeoutError):
+    """What the handler of a signal raises; of this class, a request to a server is tried again."""
 
 
 class AskedPlugin:
@@ -259,7 +260,7 @@ class AskedPlugin:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("step", ["name_of", "matches", "owns", "unflatten", "hook"])
+@pytest.mark.parametrize("step", ["name_of", "matches", "owns", "unflatten", "hook", "request"])
 def test_a_time_limit_in_a_part_that_others_can_do_without_reaches_the_caller(step: str) -> None:
     registry = None if step == "hook" else Registry.discover().extended(AskedPlugin(step))
     program = export(module_of(lambda box: box.item + 1), (Box(torch.ones(2)),))
@@ -271,6 +272,9 @@ def test_a_time_limit_in_a_part_that_others_can_do_without_reaches_the_caller(st
         "owns": lambda: graphwire.dumps(program, registry=registry),
         "matches": lambda: graphwire.decode(b"no document", registry=registry),
         "unflatten": lambda: graphwire.loads(data),
+        "request": lambda: DEFAULT_ATTEMPTS.run(
+            "s3://a/b", "read", lambda: signal.raise_signal(signal.SIGUSR1)
+        ),
         "hook": lambda: Registry.discover().extended(AskedPlugin(step)),
     }
     SWITCH.raises = (lambda _: signal.raise_signal(signal.SIGUSR1)) if step == "unflatten" else None  # type: ignore[assignment]

@@ -17,7 +17,14 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from graphwire.errors import ArchiveError, ChecksumError, FormatError, GraphwireError, LimitError
+from graphwire.errors import (
+    ArchiveError,
+    ChecksumError,
+    FormatError,
+    GraphwireError,
+    LimitError,
+    pass_on_signal,
+)
 from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swapped
 from graphwire.registry import Registry, Tree
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
@@ -133,6 +140,7 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | RemoteFile | Non
             try:
                 data = _external(tensor.data, meta.dtype, folder, left, limits)
             except (GraphwireError, OSError) as error:
+                pass_on_signal(error)
                 payloads.unread[tensor.name] = (
                     error.problem if isinstance(error, GraphwireError) else str(error)
                 )

@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from graphwire.errors import DecodeError, GraphwireError, LimitError, RemoteError, exception_text, shown
+from graphwire.errors import (
+    DecodeError,
+    GraphwireError,
+    LimitError,
+    RemoteError,
+    exception_text,
+    pass_on_signal,
+    shown,
+)
 from graphwire.wire.remote import shown_text
 
 # ------------------------------------------------------------------------------ bounds that a caller changes one by one
@@ -199,6 +207,7 @@ class Attempts(Bounds, frozen=True):
             try:
                 return call()
             except Exception as error:
+                pass_on_signal(error)
                 told = _told(error)
                 if not left or not _may_pass(told):
                     raise _final_error(told, url, what) from error

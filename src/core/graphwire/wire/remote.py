@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol
 
-from graphwire.errors import RemoteError, exception_text
+from graphwire.errors import RemoteError, exception_text, pass_on_signal
 
 # ------------------------------------------------------------ tells URLs from paths, and opens the file systems of URLs
 # fsspec is imported when a URL is given, and not before. A URL comes from the caller, never from the content of a file.
@@ -241,6 +241,7 @@ def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - clients have their own classes, such as for credentials that are not there
+        pass_on_signal(error)
         raise RemoteError(
             f"the file system cannot be opened: {shown_text(exception_text(error), url, given)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
