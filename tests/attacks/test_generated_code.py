@@ -308,6 +308,17 @@ def test_keys_of_guards_do_not_run() -> None:
         module(*INPUTS, **KEYWORDS)
 
 
+@pytest.mark.parametrize("depth", [100, 189, 190, 191, 199])
+@pytest.mark.parametrize("head", ["abs(", "1 + (", "max(1, ", "("])
+def test_guards_of_any_depth_run_or_are_refused(head: str, depth: int) -> None:
+    def change(tree: Any) -> None:
+        tree["guards_code"] = [f"{head * depth}L['x'].size()[0]{')' * depth} > 0"]
+
+    for load in (lambda data: graphwire.loads(data).module(), graphwire.load_module):
+        with suppress(*(() if depth == 100 else (GraphwireError,))):
+            load(GOOD.with_document(change))(*INPUTS, **KEYWORDS)
+
+
 @pytest.mark.parametrize("name", ["lambda", "None", "class", "match"])
 def test_paths_with_keywords_run(name: str) -> None:
     """torch's own module fails: it writes `self.lambda`, which Python's compiler rejects."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import accumulate
 from typing import NoReturn
 
 from graphwire.errors import ExpressionError
@@ -28,6 +29,9 @@ ATTRIBUTES = frozenset({"_base"})
 
 CONSTANTS = frozenset({"inf", "math.inf", "math.nan"})
 """Every named constant of a guard."""
+
+MAX_BRACKETS = 190
+"""Python's compiler rejects code that nests 200. Some are around a guard in the code that torch generates."""
 
 _OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor),
@@ -87,6 +91,11 @@ def _check_characters(text: str) -> None:
             f"a guard holds the character {found[0]!r} outside of a key: {text[:80]!r}",
             remedy="A guard is one line of ASCII without comments; its keys are in single quotes",
         )
+
+    if outside.count("(") + outside.count("[") > MAX_BRACKETS:
+        depths = accumulate((each in "([") - (each in ")]") for each in outside)
+        if max(depths) > MAX_BRACKETS:
+            raise ExpressionError(f"a guard nests brackets deeper than {MAX_BRACKETS}: {text[:80]!r}")
 
 
 def _is_power(node: ast.expr) -> bool:
