@@ -164,7 +164,9 @@ def rows_text(name: str, rows: list[dict[str, Any]], **facts: Any) -> bytes:
     """JSON with a line for each row."""
     facts = facts or {"version": 1}
     head = json.dumps(facts)[:-1]
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
+    lines = ",\n".join(
+        json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")) for row in rows
+    )
     return f'{head}, "{name}": [\n{lines}\n]}}\n'.encode()
 
 

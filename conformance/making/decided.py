@@ -49,14 +49,12 @@ def _case(name: str, rules: str, about: str, data: bytes, valid: bool, *needs: s
 
 def good(name: str, rules: str, about: str, tree: Tree, **archive: Any) -> Case:
     """A program that a reader must accept."""
-    return _case(
-        name, rules, about, Archive({"model": tree}, manifest=False, first={}, **archive).build(), True
-    )
+    return _case(name, rules, about, Archive({"model": tree}, **archive).small().build(), True)
 
 
 def bad(name: str, rules: str, about: str, tree: Tree, **archive: Any) -> Case:
     """A program that a reader must refuse."""
-    data = Archive({"model": tree}, manifest=False, first={}, **archive).build()
+    data = Archive({"model": tree}, **archive).small().build()
     return _case(name, rules, about, data, False, "documents")
 
 
@@ -402,7 +400,7 @@ def payload_cases() -> Iterator[Case]:
         tree = holding({"w": float32()}) | ({"producer": producer} if producer else {})
         tree["example_inputs"] = {"spec": treespec(LEAF), "leaves": [{"as_none": True}]}
         archive = Archive({"model": tree}, weights, tables.get("constants", {}), tables.get("samples", {}))
-        return _case(f"payloads/{name}", rules, about, archive.build(), valid, "payloads")
+        return _case(f"payloads/{name}", rules, about, archive.small().build(), valid, "payloads")
 
     def sample(**changes: Any) -> Payload:
         made = meta()
@@ -478,7 +476,7 @@ def payload_cases() -> Iterator[Case]:
         valid=True,
         weights=other,
     )
-    plain = with_weights({"w": float32()})
+    plain = with_weights({"w": float32()}).small()
 
     def changed(name: str, rules: str, about: str, valid: bool, change: Any) -> Case:
         def rewrite(members: list[Member]) -> None:
@@ -492,6 +490,7 @@ def payload_cases() -> Iterator[Case]:
         "text": b'"a"',
         "object": b'{"x": [1.0, null]}',
         "escape": b'{"$bytes": "?"}',
+        "nested_400_deep": b"[" * 399 + b"]" * 399,
     }.items():
         yield changed(
             f"unknown_field_{name}",
@@ -507,6 +506,7 @@ def payload_cases() -> Iterator[Case]:
         "surrogate": b'"\\ud800"',
         "key_twice": b'{"a":1,"a":2}',
         "not_utf8": b'"\xff"',
+        "nested_401_deep": b"[" * 400 + b"]" * 400,
     }.items():
         yield changed(
             f"unknown_field_{name}",

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphwire.hooks import default_registry
@@ -116,6 +116,10 @@ class Archive:
         }
     )
 
+    def small(self) -> Archive:
+        """The same with no more records than a reader needs, so that the suite is small."""
+        return replace(self, manifest=False, first={})
+
     def members(self) -> list[Member]:
         """The members, with names below the root folder, without the manifest."""
         found = [Member(name, data) for name, data in self.first.items()]
@@ -128,7 +132,10 @@ class Archive:
             ("sample_inputs", "sample_inputs", self.samples),
         ):
             for name in self.programs:
-                found.append(Member(f"data/{folder}/{name}_{kind}_config.json", config(table), self.method))
+                if table or self.first or kind != "sample_inputs":  # the only config that may be absent
+                    found.append(
+                        Member(f"data/{folder}/{name}_{kind}_config.json", config(table), self.method)
+                    )
             records = {each.record: each.data for each in table.values() if each.record}
             found += [
                 Member(f"data/{folder}/{record}", data)

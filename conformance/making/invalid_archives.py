@@ -32,7 +32,7 @@ Rewrite = Callable[[list[Member]], None]
 
 
 def _base() -> Archive:
-    return with_weights({"weight": float32()})
+    return with_weights({"weight": float32()}).small()
 
 
 def case(name: str, rule: str, about: str, data: bytes) -> Case:
@@ -434,7 +434,7 @@ def payload_cases() -> Iterator[Case]:
         return Case(
             f"payloads/{name}",
             about,
-            archive.build(*changes),
+            archive.small().build(*changes),
             (rule,),
             valid=False,
             needs=("json", "payloads"),
@@ -596,7 +596,7 @@ def reference_cases() -> Iterator[Case]:
         return Case(
             f"references/{name}",
             about,
-            archive.build(),
+            archive.small().build(),
             (rule,),
             valid=False,
             needs=("json", "references"),

@@ -53,7 +53,7 @@ def case(
     **archive: Any,
 ) -> Case:
     """An invalid file with one program, and with no more records than a reader needs."""
-    data = Archive({"model": tree}, wire_format=wire_format, manifest=False, first={}, **archive).build()
+    data = Archive({"model": tree}, wire_format=wire_format, **archive).small().build()
     return Case(
         f"{group}/{name}", about, data, tuple(rule.split()), valid=False, needs=(wire_format, "documents")
     )
@@ -811,21 +811,16 @@ def text_cases() -> Iterator[Case]:
             f"a structure of containers: {name.replace('_', ' ')}",
             edited(simple(), f"{ROOT}.out_spec", text),
         )
-    for levels in (401, 20_000):
-        text = (
-            "[1, "
-            + '{"type": "builtins.list", "context": "null", "children_spec": [' * levels
-            + json.dumps(LEAF)
-            + "]}" * levels
-            + "]"
-        )
-        yield case(
-            "treespecs",
-            f"nested_{levels}_deep",
-            "TSP-5",
-            f"containers {levels} deep",
-            edited(simple(), f"{ROOT}.out_spec", text),
-        )
+    for levels in (401, 10_000):
+        for name, inner in {"deep": json.dumps(LEAF), "deep_without_leaves": ""}.items():
+            head = '{"type": "builtins.list", "context": "null", "children_spec": ['
+            yield case(
+                "treespecs",
+                f"nested_{levels}_{name}",
+                "TSP-5",
+                f"containers {levels} deep",
+                edited(simple(), f"{ROOT}.out_spec", f"[1, {head * levels}{inner}{']}' * levels}]"),
+            )
     for name, (rule, text) in EXPRESSIONS.items():
         tree = edited(simple(), f"{META}.sizes.0", symbolic(text))
         yield case("expressions", name, rule, f"a size in constructor text: {name.replace('_', ' ')}", tree)

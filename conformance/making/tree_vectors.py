@@ -148,7 +148,7 @@ JSON_INVALID = {
     "utf16": '{"a": 1}'.encode("utf-16"),
     "byte_order_mark": b'\xef\xbb\xbf{"a": 1}',
     "integer_of_4301_digits": b'{"a": 1' + b"0" * 4300 + b"}",
-    "nested_too_deep": b'{"a": ' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+    "nested_too_deep": b'{"a": ' + b"[" * 10_000 + b"]" * 10_000 + b"}",
     "nested_401_deep": b'{"a": ' + b"[" * 400 + b"]" * 400 + b"}",
 }
 
@@ -216,7 +216,7 @@ MSGPACK_INVALID = {
     "byte_never_used": _map(_pair(b"\xc1")),
     "list_that_lies": _map(_pair(b"\xdd\xff\xff\xff\xff")),
     "bytes_that_lie": _map(_pair(b"\xc6\xff\xff\xff\xff")),
-    "nested_too_deep": b"\x81\xa1a" + b"\x91" * 20_000 + b"\xc0",
+    "nested_too_deep": b"\x81\xa1a" + b"\x91" * 10_000 + b"\xc0",
     "nested_401_deep": b"\x81\xa1a" + b"\x91" * 399 + b"\x90",
 }
 
@@ -285,7 +285,7 @@ CBOR_INVALID = {
     "bytes_that_lie": _cbor(b"\x5b\x7f" + b"\xff" * 7),
     "integer_of_4301_digits": _cbor(_bignum(10**4300)),
     "bignum_of_text": _cbor(b"\xc2\x61a"),
-    "nested_too_deep": _cbor(b"\x81" * 20_000 + b"\xf6"),
+    "nested_too_deep": _cbor(b"\x81" * 10_000 + b"\xf6"),
     "nested_401_deep": _cbor(b"\x81" * 399 + b"\x80"),
 }
 

@@ -276,18 +276,18 @@ def payload_cases() -> Iterator[Case]:
         yield case(
             f"dtype_{number}",
             f"a weight of element type {number}, transposed",
-            with_weights({"w": payload(number, [3, 2], [1, 3])}),
+            with_weights({"w": payload(number, [3, 2], [1, 3])}).small(),
         )
     for name, (sizes, strides, offset, count) in STRIDED.items():
         yield case(
             name,
             f"a weight: {name.replace('_', ' ')}",
-            with_weights({"w": payload(7, sizes, strides, offset, count)}),
+            with_weights({"w": payload(7, sizes, strides, offset, count)}).small(),
         )
     yield case(
         "complex_strided",
         "complex numbers of 16 bytes with a stride of 0",
-        with_weights({"w": payload(11, [2, 2], [0, 1], 1)}),
+        with_weights({"w": payload(11, [2, 2], [0, 1], 1)}).small(),
     )
     shared = {
         "a": Payload("weight_0", numbers(12), meta(7, (2, 3))),

@@ -29,13 +29,12 @@ SIZE = "Symbol('s0', positive=True, integer=True)"
 
 def case(group: str, name: str, about: str, tree: Tree, wire_format: str = "json", **archive: Any) -> Case:
     """A valid file with one program."""
-    if group in SMALL:
-        archive |= {"manifest": False, "first": {}}
-    data = Archive({"model": tree}, wire_format=wire_format, **archive).build()
+    made = Archive({"model": tree}, wire_format=wire_format, **archive)
+    data = (made.small() if group in SMALL else made).build()
     return Case(f"{group}/{name}", about, data, needs=(wire_format,))
 
 
-SMALL = ("arguments", "expressions", "infix", "treespecs", "guards")
+SMALL = ("arguments", "expressions", "infix", "treespecs", "guards", "values", "signatures", "extensions")
 """The groups whose files have no more records than a reader needs."""
 
 

@@ -121,4 +121,4 @@ def all_cases() -> Iterator[Case]:
         for name, (about, change) in OTHER.items()
     }
     for name, (about, made) in rows.items():
-        yield Case(f"hashes/{name}", about, Archive({"model": made}).build())
+        yield Case(f"hashes/{name}", about, Archive({"model": made}).small().build())

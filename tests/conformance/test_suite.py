@@ -53,7 +53,7 @@ def test_the_files_are_what_the_script_makes() -> None:
 
 def test_the_suite_is_small_and_large_enough() -> None:
     files = [path for path in SUITE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    assert sum(path.stat().st_size for path in files) < 9 << 19
+    assert sum(path.stat().st_size for path in files) < 4_000_000
     assert len({case.file for case in CASES}) == len(CASES) > 400
     assert {part for case in CASES for part in case.needs} <= set(PARTS)
 
@@ -67,7 +67,7 @@ MUST = re.compile(r"[Rr]eader[^.]{0,60}must|must be refused|must refuse|must acc
 
 UNSEEN = (
     # What a reader must not do, or does with a program that it runs, changes or writes: neutral JSON does not show it.
-    "ARC-28 EXP-8 EXP-11 EXP-23 EXT-13 EXT-15 GRA-35 GRA-48 GRA-67 PAY-25 PAY-30 PAY-32 SIG-16 SIG-17 VER-9"
+    "ARC-28 EXP-8 EXP-11 EXP-23 EXT-13 EXT-15 GRA-35 GRA-48 GRA-67 GRA-74 PAY-25 PAY-30 PAY-32 SIG-16 SIG-17 VER-9"
     # Rules about rules, and for each reader's own security.
     " GEN-4 NEU-2 GEN-5 GEN-7 GEN-8 SEC-1 SEC-2 SEC-3 SEC-5 SEC-6 SEC-8 SEC-9 SEC-10 SEC-11 SEC-12 SEC-15 VER-1 VER-2"
     # Of readers that rebuild containers, decode codecs or interpret metadata.

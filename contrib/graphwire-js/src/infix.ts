@@ -113,7 +113,8 @@ class InfixParser {
   }
 
   private nested<T>(run: () => T): T {
-    if (++this.depth > MAX_NESTING) refuse("too deep a nest", this.text);
+    // The whole text is one level, around no operation.
+    if (++this.depth > MAX_NESTING + 1) refuse("too deep a nest", this.text);
     const found = run();
     this.depth -= 1;
     return found;

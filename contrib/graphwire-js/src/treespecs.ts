@@ -29,7 +29,6 @@ export function parseTreespec(text: string): TreeSpec {
 }
 
 function specOf(tree: Tree, depth: number): TreeSpec {
-  if (depth > MAX_DEPTH) refuse("too deep a nest");
   if (!(tree instanceof Map)) return refuse("a node that is not an object");
   const node = tree as ReadonlyMap<string, Tree>;
   if (node.size !== FIELDS.length || !FIELDS.every((field) => node.has(field))) refuse("a missing or an unknown field");
@@ -39,6 +38,7 @@ function specOf(tree: Tree, depth: number): TreeSpec {
     if (context !== null || children.length > 0) refuse("a leaf with a context or children");
     return null;
   }
+  if (depth >= MAX_DEPTH) refuse("too deep a nest");
   if (typeof type !== "string") return refuse("a type that is not text");
   return { type, context: context ?? null, children: children.map((child: Tree) => specOf(child, depth + 1)) };
 }

@@ -273,14 +273,18 @@ def decode_json_record(decoder: msgspec.json.Decoder[_T], data: bytes, what: str
         what: a name for the record, for the message.
 
     Raises:
-        ArchiveError: the bytes are not JSON of the decoder's type, or an object has a key twice.
+        ArchiveError: the bytes are not JSON of the decoder's type, an object has a key twice, or lists and objects are
+            nested deeper than 400.
     """
     try:
         value = decoder.decode(data)
-        # A value that encodes to the same bytes lost nothing.
-        if msgspec.json.encode(value) != data and lost_a_key(msgspec.json.decode(data), data):
-            raise msgspec.DecodeError("a key occurs twice in one object")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # A value that encodes to the same bytes lost nothing: neither an unknown field nor a key.
+        if msgspec.json.encode(value) != data:
+            tree = msgspec.json.decode(data)
+            measure_tree(tree)
+            if lost_a_key(tree, data):
+                raise msgspec.DecodeError("a key occurs twice in one object")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, LimitError) as error:
         raise ArchiveError(f"{what} damaged: {error}", place=place) from None
     return value
 
