@@ -243,8 +243,7 @@ class Inspection(msgspec.Struct, frozen=True):
         return f"<Inspection{file}: {self.size:,} bytes, {self.layout}, programs {names:.400}>"
 
     def _repr_html_(self) -> str:
-        # MERGED  # only notebooks need it
-        from graphwire.display import tables_html
+        from graphwire.display import tables_html  # only notebooks need it
 
         return tables_html(repr(self)[1:-1], inspection_tables(self))
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import importlib
 import io
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
 
 from graphwire.cli.terminal import Output, columns, failure_tree
@@ -46,141 +48,35 @@ class _Command(NamedTuple):
     """Imports the command's module, and returns the function that adds its arguments."""
 
 
-def _inspect() -> Any:
-    from graphwire.cli.inspect_file import add_inspect
-
-    return add_inspect
-
-
-def _convert() -> Any:
-    from graphwire.cli.convert import add_convert
-
-    return add_convert
+def _adder(name: str, module: str) -> Callable[[argparse.ArgumentParser], None]:
+    """Import a command's module, and return the function that adds its arguments: `add_NAME`."""
+    found = importlib.import_module(f"graphwire.cli.{module}")  # noqa: TID251 a module of this package
+    add: Callable[[argparse.ArgumentParser], None] = getattr(found, f"add_{name.replace('-', '_')}")
+    return add
 
 
-def _verify() -> Any:
-    from graphwire.cli.verify import add_verify
-
-    return add_verify
-
-
-def _view() -> Any:
-    from graphwire.cli.view import add_view
-
-    return add_view
-
-
-def _diff() -> Any:
-    from graphwire.cli.compare import add_diff
-
-    return add_diff
-
-
-def _hash() -> Any:
-    from graphwire.cli.hash_file import add_hash
-
-    return add_hash
-
-
-def _targets() -> Any:
-    from graphwire.cli.targets import add_targets
-
-    return add_targets
-
-
-def _upgrade() -> Any:
-    from graphwire.cli.upgrade import add_upgrade
-
-    return add_upgrade
-
-
-def _strip() -> Any:
-    from graphwire.cli.strip import add_strip
-
-    return add_strip
-
-
-def _weights() -> Any:
-    from graphwire.cli.weights import add_weights
-
-    return add_weights
-
-
-def _blobs() -> Any:
-    from graphwire.cli.blobs import add_blobs
-
-    return add_blobs
-
-
-def _plugins() -> Any:
-    from graphwire.cli.plugins import add_plugins
-
-    return add_plugins
-
-
-def _check_plugin() -> Any:
-    from graphwire.cli.check_plugin import add_check_plugin
-
-    return add_check_plugin
-
-
-def _doctor() -> Any:
-    from graphwire.cli.plugins import add_doctor
-
-    return add_doctor
-
-
-def _completion() -> Any:
-    from graphwire.cli.terminal import add_completion
-
-    return add_completion
-
-
-def _new_plugin() -> Any:
-    from graphwire.cli.new_plugin import add_new_plugin
-
-    return add_new_plugin
-
-
-def _schema() -> Any:
-    from graphwire.cli.schema import add_schema
-
-    return add_schema
-
-
-def _neutral() -> Any:
-    from graphwire.cli.conformance import add_neutral
-
-    return add_neutral
-
-
-def _conformance() -> Any:
-    from graphwire.cli.conformance import add_conformance
-
-    return add_conformance
-
-
-COMMANDS = {
-    "inspect": _Command("show the programs, weights and origin of files", _inspect),
-    "verify": _Command("list all problems of files", _verify),
-    "view": _Command("show a program, or the difference of two, in the browser", _view),
-    "diff": _Command("list the differences of two files", _diff),
-    "hash": _Command("print a hash of what each program computes, or compare with a list", _hash),
-    "targets": _Command("list the torch releases that files can be written for", _targets),
-    "convert": _Command("write files again in another wire format or for an older torch", _convert),
-    "upgrade": _Command("write files again with their operators at the installed versions", _upgrade),
-    "strip": _Command("write files without stack traces, example inputs and the like", _strip),
-    "weights": _Command("list the weights of a program and where they are", _weights),
-    "blobs": _Command("verify a folder of blobs, or remove those that no program uses", _blobs),
-    "plugins": _Command("list the installed plugins", _plugins),
-    "new-plugin": _Command("create a plugin from a template", _new_plugin),
-    "check-plugin": _Command("run the contract suites on an installed plugin", _check_plugin),
-    "doctor": _Command("show versions and what does not work, for a bug report", _doctor),
-    "completion": _Command("print what completes commands in bash, zsh or fish", _completion),
-    "schema": _Command("print the schema of the format, for programs in other languages", _schema),
-    "neutral": _Command("print what a reader finds in a file, as neutral JSON", _neutral),
-    "conformance": _Command("run a reader in any language over the conformance suite", _conformance),
-}
+_ROWS = (
+    ("inspect", "inspect_file", "show the programs, weights and origin of files"),
+    ("verify", "verify", "list all problems of files"),
+    ("view", "view", "show a program, or the difference of two, in the browser"),
+    ("diff", "compare", "list the differences of two files"),
+    ("hash", "hash_file", "print a hash of what each program computes, or compare with a list"),
+    ("targets", "targets", "list the torch releases that files can be written for"),
+    ("convert", "convert", "write files again in another wire format or for an older torch"),
+    ("upgrade", "upgrade", "write files again with their operators at the installed versions"),
+    ("strip", "strip", "write files without stack traces, example inputs and the like"),
+    ("weights", "weights", "list the weights of a program and where they are"),
+    ("blobs", "blobs", "verify a folder of blobs, or remove those that no program uses"),
+    ("plugins", "plugins", "list the installed plugins"),
+    ("new-plugin", "new_plugin", "create a plugin from a template"),
+    ("check-plugin", "check_plugin", "run the contract suites on an installed plugin"),
+    ("doctor", "plugins", "show versions and what does not work, for a bug report"),
+    ("completion", "terminal", "print what completes commands in bash, zsh or fish"),
+    ("schema", "schema", "print the schema of the format, for programs in other languages"),
+    ("neutral", "conformance", "print what a reader finds in a file, as neutral JSON"),
+    ("conformance", "conformance", "run a reader in any language over the conformance suite"),
+)
+COMMANDS = {name: _Command(help, partial(_adder, name, module)) for name, module, help in _ROWS}
 """The subcommands of graphwire itself, in the order in which the help lists them. Plugins have others (hook
 `graphwire_commands`), which follow."""
 
@@ -238,7 +134,7 @@ def _main(words: list[str]) -> int:
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug, words=words)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warning_printer(output)
+            warnings.showwarning = lambda message, *_, **__: output.warning(str(message))
             # torch tells so wherever NumPy is absent, which no command needs.
             warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
             _load_plugins()
@@ -438,20 +334,6 @@ class _Version(argparse.Action):
 
         Output().line(f"graphwire {__version__}")
         parser.exit()
-
-
-def _warning_printer(output: Output) -> Callable[..., None]:
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        output.warning(str(message))
-
-    return show
 
 
 def _open_closed_streams() -> None:

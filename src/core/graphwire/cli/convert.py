@@ -14,11 +14,10 @@ from graphwire.cli.files import (
     Input,
     add_dry_run,
     add_rewriting,
-    for_each_file,
-    rewritten,
+    rewrite_files,
     tell_written,
 )
-from graphwire.cli.options import add_files, add_json, add_target, add_weight_source, open_options, place_of
+from graphwire.cli.options import add_files, add_target, add_weight_source, open_options, place_of
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
 
@@ -32,8 +31,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         "Write files again in another wire format, or for an older torch, with the same weights. The last word is DST, unless"
         " --output or --in-place is given. Several files, or a folder, go into the folder DST."
     )
-    add_files(parser)
-    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_files(parser, json=True)
     add_rewriting(parser)
     parser.add_argument(
         "--format",
@@ -84,22 +82,17 @@ def _convert(arguments: argparse.Namespace, output: Output) -> int:
                 "this file is there already, and would be replaced",
                 remedy="Name it with --output to replace it",
             ).of(arguments.output)
-    places = rewritten(arguments)
-
-    def task(each: Input) -> int:
-        place = places[each]
-        assert place is not None  # else the input has an error
-        return _convert_file(each, place, arguments, output)
-
-    codes = for_each_file([*places], output, task, doing="Converting", as_json=arguments.json)
-    return max(codes, default=OK)
+    return rewrite_files(_convert_file, "Converting", arguments, output)
 
 
-def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace, output: Output) -> int:
+def _convert_file(
+    each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output
+) -> int:
     import msgspec
 
     import graphwire
 
+    assert place is not None  # `_convert` asks for one
     reports: list[Any] = []
     weights = place_of(arguments.weights)
     if (

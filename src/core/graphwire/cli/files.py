@@ -184,6 +184,19 @@ def for_each_file(
     return codes
 
 
+FileTask: TypeAlias = Callable[[Input, argparse.Namespace, Output], int]
+"""What a command does with one file: from the arguments of the command, to an exit code."""
+
+
+def run_on_files(task: FileTask, doing: str, arguments: argparse.Namespace, output: Output) -> int:
+    """Run a task on each file of a command with `add_files(json=True)`. Return the largest exit code."""
+    inputs = inputs_of(arguments.files)
+    codes = for_each_file(
+        inputs, output, lambda each: task(each, arguments, output), doing=doing, as_json=arguments.json
+    )
+    return max(codes, default=OK)
+
+
 # ----------------------------------------------------- the files that a command reads: none of its outputs replaces one
 
 
@@ -452,23 +465,36 @@ def add_rewriting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def rewritten(arguments: argparse.Namespace) -> dict[Input, Destination | None]:
-    """Return the files of a command with `add_rewriting`, each with where it is written; None with `--dry-run` and no place.
+RewriteTask: TypeAlias = Callable[[Input, Destination | None, argparse.Namespace, Output], int]
+"""What a command does with one file that it writes again; the place is None with `--dry-run` and no place."""
+
+
+def rewrite_files(task: RewriteTask, doing: str, arguments: argparse.Namespace, output: Output) -> int:
+    """Run a task on each file of a command with `add_rewriting`. Return the largest exit code.
 
     Raises:
         ArchiveError: the arguments name no place.
     """
     inputs = inputs_of(arguments.files)
     if arguments.output is not None:
-        return destinations(inputs, arguments)
-    if arguments.in_place:
-        return {each: _itself(each) for each in inputs}
-    if arguments.dry_run:
-        return dict.fromkeys(inputs)
-    raise ArchiveError(
-        "nothing is overwritten unless you ask for it",
-        remedy="Pass --in-place, --output DST, or --dry-run to see what would change",
+        places = destinations(inputs, arguments)
+    elif arguments.in_place:
+        places = {each: _itself(each) for each in inputs}
+    elif arguments.dry_run:
+        places = dict.fromkeys(inputs)
+    else:
+        raise ArchiveError(
+            "nothing is overwritten unless you ask for it",
+            remedy="Pass --in-place, --output DST, or --dry-run to see what would change",
+        )
+    codes = for_each_file(
+        [*places],
+        output,
+        lambda each: task(each, places[each], arguments, output),
+        doing=doing,
+        as_json=arguments.json,
     )
+    return max(codes, default=OK)
 
 
 def _itself(each: Input) -> Destination:

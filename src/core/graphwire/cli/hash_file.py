@@ -21,7 +21,7 @@ from graphwire.cli.files import (
     is_address,
     regular,
 )
-from graphwire.cli.options import add_files, add_json, add_method, add_weight_source, open_options
+from graphwire.cli.options import add_files, add_method, add_weight_source, open_options
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError, escaped
 
@@ -36,8 +36,7 @@ def add_hash(parser: argparse.ArgumentParser) -> None:
         "Print the content hash of each program. It is equal for two exports of one model, in any file, with any release of"
         " graphwire. With --check, read such lines, and compare: the exit code is 1 if a hash differs."
     )
-    add_files(parser, count="*")
-    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_files(parser, count="*", json=True)
     add_method(parser)
     parser.add_argument("--weights", action="store_true", help="include the elements of weights")
     parser.add_argument(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from graphwire.cli.files import OK, Input, for_each_file, inputs_of
-from graphwire.cli.options import add_files, add_json, add_method, add_selection, open_options
+from graphwire.cli.files import OK, Input, run_on_files
+from graphwire.cli.options import add_files, add_method, add_selection, open_options
 from graphwire.cli.terminal import Output, Section
 from graphwire.errors import Obstacle
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 def add_inspect(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = "Show the programs, weights and origin of each file. Reads no weights."
-    add_files(parser)
-    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_files(parser, json=True)
     add_method(parser)
     parser.add_argument(
         "--parameters",
@@ -39,16 +39,7 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also list the torch releases and schema versions that it can be written for, and the obstacles for the others",
     )
-    parser.set_defaults(run=_inspect)
-
-
-def _inspect(arguments: argparse.Namespace, output: Output) -> int:
-    def task(each: Input) -> int:
-        return _inspect_file(each, arguments, output)
-
-    inputs = inputs_of(arguments.files)
-    codes = for_each_file(inputs, output, task, doing="Inspecting", as_json=arguments.json)
-    return max(codes, default=OK)
+    parser.set_defaults(run=partial(run_on_files, _inspect_file, "Inspecting"))
 
 
 class _Details(NamedTuple):

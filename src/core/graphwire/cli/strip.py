@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from graphwire.api.archive import open
 from graphwire.api.files import convert
@@ -13,11 +14,10 @@ from graphwire.cli.files import (
     Input,
     add_dry_run,
     add_rewriting,
-    for_each_file,
-    rewritten,
+    rewrite_files,
     tell_written,
 )
-from graphwire.cli.options import add_files, add_json, open_options
+from graphwire.cli.options import add_files, open_options
 from graphwire.cli.terminal import Output
 
 
@@ -29,8 +29,7 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         "Write files without stack traces (source paths and lines), provenance, example inputs (they may be somebody's data) and"
         " extra files. Programs compute the same, and their content hashes stay. A file that has nothing of it is left as it is."
     )
-    add_files(parser)
-    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_files(parser, json=True)
     add_rewriting(parser)
     parser.add_argument(
         "--only",
@@ -40,21 +39,12 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         help=f"leave out only this kind, one of {', '.join(STRIPPABLE)}; may be repeated",
     )
     add_dry_run(parser)
-    parser.set_defaults(run=_strip)
-
-
-def _strip(arguments: argparse.Namespace, output: Output) -> int:
-    places = rewritten(arguments)
-
-    def task(each: Input) -> int:
-        place = None if arguments.dry_run else places[each]
-        return _strip_file(each, place, arguments, output)
-
-    codes = for_each_file([*places], output, task, doing="Writing", as_json=arguments.json)
-    return max(codes, default=OK)
+    parser.set_defaults(run=partial(rewrite_files, _strip_file, "Writing"))
 
 
 def _strip_file(each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output) -> int:
+    if arguments.dry_run:
+        place = None
     source = each.source.read() if each.name == STDIN else each.source  # type: ignore[union-attr] # a stream
     options = open_options(arguments)
     with open(source, **options) as archive:

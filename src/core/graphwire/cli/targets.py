@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
-from graphwire.cli.files import FOUND, OK, Input, for_each_file, inputs_of
-from graphwire.cli.options import add_files, add_json, add_method, add_target, open_options
+from graphwire.cli.files import FOUND, OK, Input, run_on_files
+from graphwire.cli.options import add_files, add_method, add_target, open_options
 from graphwire.cli.terminal import Output
 
 
@@ -15,20 +16,10 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
         "List the torch releases and schema versions that each program can be written for, and the obstacles for the others."
         " With --target, the exit code is 1 if there is an obstacle."
     )
-    add_files(parser)
-    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_files(parser, json=True)
     add_method(parser)
     add_target(parser, "only this release of torch, such as 2.6; torch is the installed release")
-    parser.set_defaults(run=_targets)
-
-
-def _targets(arguments: argparse.Namespace, output: Output) -> int:
-    def task(each: Input) -> int:
-        return _targets_of_file(each, arguments, output)
-
-    inputs = inputs_of(arguments.files)
-    codes = for_each_file(inputs, output, task, doing="Comparing", as_json=arguments.json)
-    return max(codes, default=OK)
+    parser.set_defaults(run=partial(run_on_files, _targets_of_file, "Comparing"))
 
 
 def _targets_of_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:

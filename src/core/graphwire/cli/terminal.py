@@ -366,7 +366,6 @@ class Output:
             task: what is done, such as `Verifying`.
             total: the size of all of it in bytes; 0 if unknown.
         """
-        # MERGED
 
         progress = Progress(task, total, self.stderr)
         if self.quiet or not self.stderr.isatty():

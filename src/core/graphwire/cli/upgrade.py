@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphwire.cli.files import (
@@ -13,11 +14,10 @@ from graphwire.cli.files import (
     Destination,
     Input,
     add_rewriting,
-    for_each_file,
-    rewritten,
+    rewrite_files,
     tell_written,
 )
-from graphwire.cli.options import add_files, add_json, add_opset, open_options
+from graphwire.cli.options import add_files, add_opset, open_options
 from graphwire.cli.terminal import Output
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
         "Write files again with their operators at the installed versions, or at others. The exit code is 2 if that is"
         " impossible, and 1 if --dry-run finds that it is. A file with nothing to do is left as it is."
     )
-    add_files(parser)
-    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_files(parser, json=True)
     add_rewriting(parser)
     parser.add_argument(
         "--dry-run",
@@ -43,18 +42,7 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", metavar="NAME", help="the wire format to write; by default that of the file"
     )
-    parser.set_defaults(run=_upgrade)
-
-
-def _upgrade(arguments: argparse.Namespace, output: Output) -> int:
-    places = rewritten(arguments)
-
-    def task(each: Input) -> int:
-        place = None if arguments.dry_run else places[each]
-        return _upgrade_file(each, place, arguments, output)
-
-    codes = for_each_file([*places], output, task, doing="Upgrading", as_json=arguments.json)
-    return max(codes, default=OK)
+    parser.set_defaults(run=partial(rewrite_files, _upgrade_file, "Upgrading"))
 
 
 def _upgrade_file(
@@ -64,6 +52,8 @@ def _upgrade_file(
 
     wanted = dict(arguments.opset) if arguments.opset else None
     options = open_options(arguments)
+    if arguments.dry_run:
+        place = None
     if place is None:
         plans = graphwire.plan_upgrade(each.source, opset_version=wanted, **options)
     else:

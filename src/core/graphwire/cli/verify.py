@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from graphwire.cli.files import FAILED, FOUND, OK, Input, for_each_file, inputs_of
-from graphwire.cli.options import add_files, add_json, add_weight_source, open_options
+from graphwire.cli.options import add_files, add_weight_source, open_options
 from graphwire.cli.terminal import Output, as_command
 from graphwire.errors import UNRECOGNIZED, NotAnArchiveError
 
@@ -18,8 +18,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
         "Verify every record of each file, and every rule of its programs. List all problems. The exit code is 1 if there are"
         " any, and 2 if a file cannot be read, or is neither an archive nor a document."
     )
-    add_files(parser)
-    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_files(parser, json=True)
     add_weight_source(parser)
     parser.set_defaults(run=_verify)
 

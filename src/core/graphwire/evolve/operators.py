@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from graphwire.evolve.availability import ARRIVALS
 from graphwire.evolve.operator_forms import SCHEMA_CHANGES, FormEditor, GraphValues
@@ -23,9 +23,6 @@ from graphwire.evolve.trees import (
     rewrite,
 )
 from graphwire.schema import Version
-
-if TYPE_CHECKING:
-    pass
 
 # --------------------- converts the operators of a document to their forms in the next schema version or the one before
 

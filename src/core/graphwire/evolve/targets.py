@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import astuple, replace
 
@@ -29,9 +29,6 @@ from graphwire.schema import (
     arguments_in,
 )
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, to_tree
-
-if TYPE_CHECKING:
-    pass
 
 # --------------------------------- targets: the readers that a program can be written for, and the check whether it can
 # A target is a release of torch (`torch-2.6`), the installed one (`torch`), or a version of the schema (`8.14`, `1`,
