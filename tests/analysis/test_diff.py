@@ -294,7 +294,7 @@ def test_a_difference_to_an_older_file_counts_beside_what_the_file_cannot_hold()
         (Argument(as_int=1 << 20000), "a number of 20001 bits"),
         (Argument(as_float="-Infinity"), "-inf"),
         (Argument(as_floats=[1e-05, "NaN"]), "[1e-05, nan]"),
-        (Argument(as_complex=ComplexValue(0.5, "Infinity")), "complex(0.5, inf)"),
+        (Argument(as_complex=ComplexValue(0.5, "Infinity")), "(0.5+infj)"),
         (Argument(as_range=RangeValue(0, 9, 2)), "range(0, 9, 2)"),
         (
             Argument(as_slice=SliceValue(Argument(as_none=True), Argument(as_int=2), Argument(as_none=True))),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from graphwire.cli.inspection import argument_text, node_texts
+from graphwire.analysis.diff.facts import argument_text
+from graphwire.cli.inspection import node_texts
 from graphwire.schema import (
     Argument,
     ComplexValue,
@@ -38,8 +39,8 @@ _NONE = Argument(as_none=True)
         (Argument(as_string="None"), "'None'"),
         (Argument(as_optional_tensors=[OptionalTensorArgument(as_none=True)]), "[None]"),
         (Argument(as_sym_ints=[SymIntArgument(as_name="s"), SymIntArgument(as_int=2)]), "[s, 2]"),
-        (Argument(as_sequence=SequenceValue("tuple", [_X, _NONE])), "[x, None]"),
-        (Argument(as_mapping=[MappingEntry(Argument(as_int=1), _X)]), "[1: x]"),
+        (Argument(as_sequence=SequenceValue("tuple", [_X, _NONE])), "(x, None)"),
+        (Argument(as_mapping=[MappingEntry(Argument(as_int=1), _X)]), "{1: x}"),
         (Argument(as_slice=SliceValue(_NONE, Argument(as_int=3), _NONE)), "slice(None, 3, None)"),
         (Argument(as_range=RangeValue(0, 4, 2)), "range(0, 4, 2)"),
         (Argument(as_complex=ComplexValue(1.0, "Infinity")), "(1+infj)"),
@@ -73,4 +74,4 @@ def test_subgraphs_inside_containers_are_listed() -> None:
         node_texts(_graph(inside("a"), sequence, mapping, Argument(as_string_to_argument={"k": inside("e")})))
     )
     assert [each.graph for each in texts] == ["", "a", "b", "c", "d", "e"]
-    assert texts[0].inputs == "a, [b, c], [1: d], {k: e}"
+    assert texts[0].inputs == "a, [b, c], {1: d}, {k: e}"

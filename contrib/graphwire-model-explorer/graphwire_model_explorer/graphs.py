@@ -13,8 +13,8 @@ from os import PathLike
 from model_explorer import graph_builder as gb
 
 import graphwire
+from graphwire.analysis.diff.facts import argument_text
 from graphwire.analysis.validation.value_rules import number_text
-from graphwire.cli.inspection import argument_text
 from graphwire.hooks import format_infix, parse_expression
 from graphwire.schema import (
     VALUE_TABLES,

@@ -1,11 +1,8 @@
-"""The facts that a diff compares besides nodes: the entries of each section of a program, each with its facts as text.
-
-The text of an argument has the names of values, and literals as Python writes them, except that text has no quotes.
-"""
+"""The facts that a diff compares besides nodes: the entries of each section of a program, each with its facts as text."""
 
 from __future__ import annotations
 
-import json
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,97 +14,108 @@ from graphwire.schema import (
     DTYPE_NAMES,
     VALUE_TABLES,
     Argument,
+    ComplexValue,
+    Device,
     Graph,
-    Layout,
-    MemoryFormat,
     Program,
     RangeConstraint,
+    RangeValue,
     ScalarType,
+    SequenceValue,
+    SliceValue,
     SymBool,
     SymFloat,
     SymInt,
     TensorMeta,
+    decode_float,
     value_name,
-    variant_of,
 )
 from graphwire.schema.texts.infix import format_infix, parse_infix
 from graphwire.schema.texts.operations import Expression
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
 
-_MAX_TEXT = 120
+# ----------------------------------------------- an argument as text: names of values, and literals as Python writes them
+
+
+_MOST_CHARACTERS = 200
+_MOST_ITEMS = 64
+_MOST_LEVELS = 8
 
 
 def argument_text(argument: Argument) -> str:
-    """Return an argument as readable text."""
-    variant = variant_of(argument)
-    if variant == "as_graph":
-        return f"graph {argument.as_graph.name}" if argument.as_graph is not None else ""
-    text = _text({variant: msgspec.to_builtins(getattr(argument, variant))}) if variant else ""
-    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+    """Return an argument as text: names of values and subgraphs, and literals as Python writes them."""
+    text = _text(argument, 0)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
-def _text(tree: Any) -> str:
-    if isinstance(tree, dict):
-        known = {key: value for key, value in tree.items() if value is not None}
-        key = next(iter(known), "")
-        if len(known) == 1 and key in _VARIANTS:
-            return _VARIANTS[key](known[key])
-        if "name" in known or len(known) == 1:
-            return _text(known.get("name", next(iter(known.values()))))
-        return f"{{{', '.join(f'{key}: {_text(value)}' for key, value in known.items())}}}"
-    if isinstance(tree, list):
-        return f"[{', '.join(map(_text, tree))}]"
-    if isinstance(tree, str):
-        return tree
-    return _number(tree)
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value)
-    return number_text(value) if isinstance(value, int) else json.dumps(value)
-
-
-_NOT_FINITE: Final = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
-
-
-def _float(value: Any) -> str:
+def _text(value: Any, level: int) -> str:
+    """Return what stands in an argument as text: a record, a container, an enum's member or a plain value."""
+    if level > _MOST_LEVELS:
+        return "…"
     if isinstance(value, list):
-        return f"[{', '.join(map(_float, value))}]"
-    return _NOT_FINITE[value] if isinstance(value, str) and value in _NOT_FINITE else _text(value)
+        return _items(value, lambda item: _text(item, level + 1))
+    if isinstance(value, dict):
+        return _braced([f"{key}: {_text(item, level + 1)}" for key, item in value.items()])
+    if isinstance(value, msgspec.Struct):
+        if type(value) in _RECORDS:
+            return _RECORDS[type(value)](value, level + 1)
+        return _variant(value, level + 1) if "name" not in value.__struct_fields__ else str(value.name)  # type: ignore[attr-defined]
+    if isinstance(value, ScalarType):
+        return DTYPE_NAMES.get(value, value.name)
+    if isinstance(value, enum.Enum):
+        return value.name
+    return number_text(value) if type(value) is int else str(value)
 
 
-def _sequence(value: Any) -> str:
-    items = [_text(item) for item in value["items"]]
-    if value["kind"] == "list":
-        return f"[{', '.join(items)}]"
-    return f"({', '.join(items)}{',' * (len(items) == 1)})"
+def _items(items: Sequence[Any], text_of: Callable[[Any], str]) -> str:
+    more = ", …" if len(items) > _MOST_ITEMS else ""
+    return f"[{', '.join(map(text_of, items[:_MOST_ITEMS]))}{more}]"
 
 
-def _mapping(entries: Any) -> str:
-    pairs = (f"{_text(entry['key'])}: {_text(entry['value'])}" for entry in entries)
-    return f"{{{', '.join(pairs)}}}"
+def _braced(texts: Sequence[str]) -> str:
+    return f"{{{_items(texts, str)[1:-1]}}}"
 
 
-def _called(name: str, parts: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: f"{name}({', '.join(parts(part) for part in value.values())})"
+def _floats(value: Any, level: int = 0) -> str:
+    return _items(value, _floats) if isinstance(value, list) else repr(decode_float(value))
 
 
-_VARIANTS: Final[dict[str, Callable[[Any], str]]] = {
-    "as_none": lambda _: "None",
-    "as_float": _float,
-    "as_floats": _float,
-    "as_float_lists": _float,
-    "as_scalar_type": lambda number: DTYPE_NAMES.get(ScalarType(number), "unknown"),
-    "as_layout": lambda number: Layout(number).name,
-    "as_memory_format": lambda number: MemoryFormat(number).name,
-    "as_complex": _called("complex", _float),
-    "as_range": _called("range", _text),
-    "as_slice": _called("slice", _text),
-    "as_sequence": _sequence,
-    "as_mapping": _mapping,
+def _variant(union: Any, level: int) -> str:
+    held = ((variant, getattr(union, variant)) for variant in union.__struct_fields__)
+    variant, value = next((each for each in held if each[1] is not None), ("", None))
+    return _VARIANTS.get(variant, _text)(value, level) if variant else UNKNOWN
+
+
+def _sequence(value: SequenceValue, level: int) -> str:
+    text = _text(value.items, level)
+    return text if value.kind == "list" else f"({text[1:-1]}{',' * (len(value.items) == 1)})"
+
+
+def _slice(value: SliceValue, level: int) -> str:
+    return f"slice({', '.join(_text(bound, level) for bound in (value.start, value.stop, value.step))})"
+
+
+_VARIANTS: Final[dict[str, Callable[[Any, int], str]]] = {
+    "as_none": lambda _, __: "None",
+    "as_string": lambda text, _: repr(text),
+    "as_strings": lambda texts, _: _items(texts, repr),
+    **dict.fromkeys(("as_float", "as_floats", "as_float_lists"), _floats),
+    "as_mapping": lambda entries, level: _braced(
+        [f"{_text(entry.key, level)}: {_text(entry.value, level)}" for entry in entries]
+    ),
 }
-"""The text of variants whose values are not their own text, by the variant of a document."""
+"""The text of variants that are written otherwise than their values elsewhere."""
+
+_RECORDS: Final[dict[type, Callable[[Any, int], str]]] = {
+    ComplexValue: lambda value, _: str(complex(decode_float(value.real), decode_float(value.imag))),
+    Device: lambda value, _: (
+        value.type if value.index is None else f"{value.type}:{number_text(value.index)}"
+    ),
+    RangeValue: lambda value, _: str(range(value.start, value.stop, value.step)),
+    SequenceValue: _sequence,
+    SliceValue: _slice,
+}
+"""The text of each record that is not the name of a value, or one of several variants."""
 
 
 # ---------------------------------------------------------------------------------- literal values of documents as text
