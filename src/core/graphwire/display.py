@@ -1,9 +1,8 @@
-"""Tables as HTML that notebooks show: bounded in size, every text escaped, nothing loaded from anywhere."""
+"""Sections of facts and tables, which commands print, and notebooks show as HTML: bounded, escaped, loading nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from graphwire.errors import escaped
@@ -15,38 +14,52 @@ _MOST_CHARACTERS = 160
 """The maximum length of a cell."""
 
 
-class Table(NamedTuple):
-    """A table with a title. It is not shown without rows."""
+class Section(NamedTuple):
+    """A table with a title. Without rows it is not shown; a command prints no empty columns."""
 
     title: str
-    rows: Sequence[Sequence[str]]
-    heads: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    """The column heads; if empty, none are shown."""
+    rows: Sequence[Sequence[str]] = ()
+    """A text for each column, row by row."""
+    numbers: frozenset[int] = frozenset()
+    """The indices of columns that a command aligns to the right."""
 
 
-def tables_html(title: str, tables: Sequence[Table]) -> str:
-    """Return tables as HTML, below a title. The first table is shown, the others unfold.
+def size_text(count: int) -> str:
+    """Return a number of bytes as text, such as `12.2 KiB`."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            return f"{count} B" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")
+
+
+def sections_html(title: str, sections: Iterable[Section]) -> str:
+    """Return sections as HTML, below a title. The first is shown, the others unfold.
 
     Long texts, tables and lists of tables are cut, and say so."""
-    shown = [table for table in tables if table.rows]
+    shown = [section for section in sections if section.rows]
     parts = [f"<div><strong>{_text(title)}</strong>"]
-    for index, table in enumerate(shown[:_MOST_TABLES]):
-        rows = "".join(_rows(table))
-        count = f" ({len(table.rows):,})" if table.heads else ""
+    for index, section in enumerate(shown[:_MOST_TABLES]):
+        rows = "".join(_rows(section))
+        count = f" ({len(section.rows):,})" if section.columns else ""
         opened = "" if index else " open"
         parts.append(
-            f"<details{opened}><summary>{_text(table.title)}{count}</summary><table>{rows}</table></details>"
+            f"<details{opened}><summary>{_text(section.title)}{count}</summary><table>{rows}</table></details>"
         )
     if len(shown) > _MOST_TABLES:
         parts.append(f"<p>… and {len(shown) - _MOST_TABLES:,} more tables</p>")
     return "".join([*parts, "</div>"])
 
 
-def _rows(table: Table) -> Iterator[str]:
-    if table.heads:
-        yield _row(table.heads, "th")
-    yield from (_row(row, "td") for row in table.rows[:MOST_ROWS])
-    if len(table.rows) > MOST_ROWS:
-        yield f"<tr><td>… and {len(table.rows) - MOST_ROWS:,} more</td></tr>"
+def _rows(section: Section) -> Iterator[str]:
+    if section.columns:
+        yield _row(section.columns, "th")
+    yield from (_row(row, "td") for row in section.rows[:MOST_ROWS])
+    if len(section.rows) > MOST_ROWS:
+        yield f"<tr><td>… and {len(section.rows) - MOST_ROWS:,} more</td></tr>"
 
 
 def _row(cells: Sequence[str], tag: str) -> str:
@@ -55,6 +68,8 @@ def _row(cells: Sequence[str], tag: str) -> str:
 
 
 def _text(text: str) -> str:
+    from html import escape  # commands do without it
+
     if len(text) > _MOST_CHARACTERS:
         text = f"{text[:_MOST_CHARACTERS]}…"
     return escape(escaped(text))

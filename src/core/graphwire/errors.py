@@ -102,6 +102,11 @@ def shortened(text: str) -> str:
     return text if more <= 0 else f"{text[:_MOST_TOLD]}… ({more:,} characters more)"
 
 
+def count_text(number: int, noun: str) -> str:
+    """Return a number and a noun, such as `1 file` or `2 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def message_text(text: str) -> str:
     """Return `text` as messages contain it: on one line, escaped and truncated."""
     return escaped(shortened(text).replace("\n", " "))
@@ -400,8 +405,7 @@ class ValidationError(_ProblemsError, SchemaError):
     """A document breaks rules of the schema; `problems` lists all of them, not just the first."""
 
     def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
-        count = len(problems)
-        head = f"{count} problem{'s' if count != 1 else ''} in the program"
+        head = f"{count_text(len(problems), 'problem')} in the program"
         super().__init__(head, problems=problems, place=place, remedy=remedy)
 
 
@@ -409,8 +413,7 @@ class WeightsError(_ProblemsError):
     """Weights outside of a program's file are missing, changed, or do not fit; `problems` lists all of them."""
 
     def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
-        count = len(problems)
-        head = f"{count} problem{'s' if count != 1 else ''} with the weights"
+        head = f"{count_text(len(problems), 'problem')} with the weights"
         super().__init__(head, problems=problems, place=place, remedy=remedy)
 
 

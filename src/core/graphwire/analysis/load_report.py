@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import DecodeError, escaped
+from graphwire.errors import DecodeError, count_text, escaped
 from graphwire.schema import (
     Argument,
     Graph,
@@ -324,12 +324,14 @@ def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -
         files = sorted({file for text in traces for file in _files_in(text)})
         verb = "names" if len(traces) == 1 else "name"
         quoted = f", which {verb} {_some(files, 'source file')}" if files else ""
-        found.append(Disclosure("stack_traces", len(traces), f"{_count(len(traces), 'stack trace')}{quoted}"))
+        found.append(
+            Disclosure("stack_traces", len(traces), f"{count_text(len(traces), 'stack trace')}{quoted}")
+        )
     if origins := sum(1 for _ in _texts(program, noted, "provenance")):
-        found.append(Disclosure("provenance", origins, f"the origins of {_count(origins, 'node')}"))
+        found.append(Disclosure("provenance", origins, f"the origins of {count_text(origins, 'node')}"))
     if program.example_inputs is not None:
         leaves = len(program.example_inputs.leaves)
-        what = f"example inputs: {_count(leaves, 'value')}, {_count(tensors, 'tensor')}"
+        what = f"example inputs: {count_text(leaves, 'value')}, {count_text(tensors, 'tensor')}"
         found.append(Disclosure("example_inputs", leaves, what))
     if extra_files:
         found.append(Disclosure("extra_files", len(extra_files), _some(list(extra_files), "extra file")))
@@ -417,8 +419,4 @@ def _files_in(trace: str) -> Iterator[str]:
 
 def _some(names: list[str], noun: str) -> str:
     more = ", …" if len(names) > _NAMES_SHOWN else ""
-    return f"{_count(len(names), noun)}: {', '.join(names[:_NAMES_SHOWN])}{more}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{count_text(len(names), noun)}: {', '.join(names[:_NAMES_SHOWN])}{more}"

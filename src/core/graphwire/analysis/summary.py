@@ -38,7 +38,6 @@ from graphwire.schema.texts.metadata import DECLARED, parse_json
 from graphwire.schema.texts.operations import parse_expression
 
 if TYPE_CHECKING:
-    from graphwire.display import Table
     from graphwire.registry import Registry
 
 # ------------------------------------- sizes of the tensors that a program holds: its parameters, buffers and constants
@@ -243,9 +242,10 @@ class Inspection(msgspec.Struct, frozen=True):
         return f"<Inspection{file}: {self.size:,} bytes, {self.layout}, programs {names:.400}>"
 
     def _repr_html_(self) -> str:
-        from graphwire.display import tables_html  # only notebooks need it
+        from graphwire.analysis.inspection_text import inspection_sections  # only notebooks need it
+        from graphwire.display import sections_html
 
-        return tables_html(repr(self)[1:-1], inspection_tables(self))
+        return sections_html(repr(self)[1:-1], inspection_sections(self))
 
 
 def summarize(
@@ -538,47 +538,6 @@ def _levels(stack: str) -> Iterator[tuple[str, str]]:
         path, _, kind = rest.rpartition(",")
         if comma and path.partition("@")[0]:
             yield path.partition("@")[0], kind
-
-
-# ---------------------------------------------------------------------------------- inspections as tables for notebooks
-
-
-def inspection_tables(inspection: Inspection) -> list[Table]:
-    """Return the tables of a file and its programs."""
-    from graphwire.display import Table
-
-    facts = [
-        ("layout", inspection.layout),
-        ("written by", inspection.producer or "unknown"),
-        ("size", f"{inspection.size:,} bytes in {len(inspection.records):,} records"),
-        ("payloads", f"{inspection.payload_bytes:,} bytes"),
-    ]
-    methods = [table for method in inspection.methods for table in _method_tables(method)]
-    return [*methods, Table("File", facts)]
-
-
-def _method_tables(method: MethodInspection) -> Iterator[Table]:
-    from graphwire.display import Table
-
-    summary, name = method.summary, method.name
-    held = summary.parameters
-    facts = [
-        ("torch", summary.torch_version),
-        ("schema", method.report.schema_version),
-        ("readable from", f"{method.report.readable_from} on"),
-        ("nodes", f"{summary.nodes:,}"),
-        ("parameters", f"{held.count:,} tensors, {held.elements:,} elements, {held.bytes:,} bytes"),
-        ("requires", ", ".join(summary.features)),
-    ]
-    interface = [*summary.interface.arguments(), ("→", str(summary.interface.output))]
-    yield Table(f"Interface of {name}", interface)
-    yield Table(f"Program {name}", [row for row in facts if row[1]])
-    sizes = [(each.label, each.name, each.range) for each in summary.symbols]
-    yield Table(f"Dynamic sizes of {name}", sizes, ("size", "symbol", "range"))
-    modules = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in summary.modules]
-    yield Table(f"Modules of {name}", modules, ("name", "class", "nodes", "parameters"))
-    calls = [(operator, f"{count:,}") for operator, count in summary.operators.items()]
-    yield Table(f"Operators of {name}", calls, ("operator", "calls"))
 
 
 # ----------------------------- the nodes of a program by name, and the bytes that each call of a node takes and returns

@@ -80,7 +80,7 @@ def _lists_weights(arguments: argparse.Namespace) -> bool:
 def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
 
     import graphwire
-    from graphwire.cli.inspection import inspection_sections
+    from graphwire.analysis.inspection_text import inspection_sections
 
     with graphwire.open(each.source, **open_options(arguments)) as archive:
         name = None if arguments.method is None else archive.method(arguments.method)
@@ -119,7 +119,8 @@ def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, 
 
 
 def _detail_sections(details: _Details) -> Iterator[Section]:
-    from graphwire.cli.inspection import module_section, node_section, target_sections
+    from graphwire.analysis.inspection_text import module_section
+    from graphwire.cli.inspection import node_section, target_sections
 
     rows = [(each.what,) for each in details.contains]
     yield Section("Also contains (graphwire strip leaves it out)", rows=rows)

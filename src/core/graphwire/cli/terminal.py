@@ -12,8 +12,9 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
+from graphwire.display import Section, size_text
 from graphwire.errors import GraphwireError, PluginError, escaped, exception_text, shortened
 
 # -------------------------------- translate remedies for the command line: Python arguments become command-line options
@@ -66,29 +67,6 @@ Paint: TypeAlias = Callable[[str, str], str]
 
 _LEAST = 12
 """Where a folded column would be narrower, a row is printed as a block of its own, with one line for each cell."""
-
-
-class Section(NamedTuple):
-    """A table with a title. Empty columns are not printed."""
-
-    title: str
-    """The line above the table."""
-    columns: Sequence[str] = ()
-    """The column heads; if empty, no heads are printed."""
-    rows: Sequence[Sequence[str]] = ()
-    """A text for each column, row by row."""
-    numbers: frozenset[int] = frozenset()
-    """The indices of right-aligned columns."""
-
-
-def size_text(count: int) -> str:
-    """Return a number of bytes as text, such as `12.2 KiB`."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
 
 
 def section_lines(section: Section, width: int | None, paint: Paint) -> Iterator[str]:

@@ -7,7 +7,7 @@ import argparse
 from graphwire.cli.files import FAILED, FOUND, OK, Input, for_each_file, inputs_of
 from graphwire.cli.options import add_files, add_weight_source, open_options
 from graphwire.cli.terminal import Output, as_command
-from graphwire.errors import UNRECOGNIZED, NotAnArchiveError
+from graphwire.errors import UNRECOGNIZED, NotAnArchiveError, count_text
 
 _REMEDY = "Name files that graphwire.save or torch.export.save wrote"
 
@@ -25,7 +25,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
 
 def _verify(arguments: argparse.Namespace, output: Output) -> int:
     import graphwire
-    from graphwire.cli.inspection import count_text, problem_section
+    from graphwire.cli.inspection import problem_section
 
     problem_count = 0
 

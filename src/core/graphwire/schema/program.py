@@ -246,22 +246,19 @@ class Program(msgspec.Struct, omit_defaults=True):
         return f"<Program: {interface}, schema {version.major!r:.20}.{version.minor!r:.20}, torch {self.torch_version:.40}>"
 
     def _repr_html_(self) -> str:
-        from graphwire.display import (
-            Table,
-            tables_html,  # only notebooks need it
-        )
+        from graphwire.display import Section, sections_html  # only notebooks need it
 
         graph = self.graph_module.graph
         nodes = [(node.name or "", node.target) for node in graph.nodes]
         ranges = [(text, f"{each.min_val} … {each.max_val}") for text, each in self.range_constraints.items()]
         calls = Counter(node.target for node in graph.nodes).most_common()
-        tables = [
-            Table("Operators", [(name, f"{count:,}") for name, count in calls], ("operator", "calls")),
-            Table("Nodes", nodes, ("name", "operator")),
-            Table("Ranges", ranges, ("size", "range")),
-            Table("Guards", [(text,) for text in self.guards_code], ("guard",)),
+        sections = [
+            Section("Operators", ("operator", "calls"), [(name, f"{count:,}") for name, count in calls]),
+            Section("Nodes", ("name", "operator"), nodes),
+            Section("Ranges", ("size", "range"), ranges),
+            Section("Guards", ("guard",), [(text,) for text in self.guards_code]),
         ]
-        return tables_html(repr(self)[1:-1], tables)
+        return sections_html(repr(self)[1:-1], sections)
 
 
 # --------------------------------------- where a file keeps the bytes of its weights if they are not in the file itself

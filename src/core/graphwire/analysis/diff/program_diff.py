@@ -74,7 +74,7 @@ class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _repr_html_(self) -> str:
         from graphwire.analysis.diff.text import details_text  # only notebooks need it
-        from graphwire.display import Table, tables_html
+        from graphwire.display import Section, sections_html
 
         nodes = [
             (
@@ -89,12 +89,13 @@ class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
         ]
         changes = [(each.change, each.section, each.name, details_text(each)) for each in self.changes]
         not_held = [(each.change, each.section, each.name, details_text(each)) for each in self.not_held]
-        tables = [
-            Table("Changes", changes, ("change", "section", "name", "details")),
-            Table("Nodes", nodes, ("change", "module", "operator", "name", "details")),
-            Table(f"Not held by {self.holder}", not_held, ("change", "section", "name", "details")),
+        heads = ("change", "section", "name", "details")
+        sections = [
+            Section("Changes", heads, changes),
+            Section("Nodes", ("change", "module", "operator", "name", "details"), nodes),
+            Section(f"Not held by {self.holder}", heads, not_held),
         ]
-        return tables_html(repr(self)[1:-1], tables)
+        return sections_html(repr(self)[1:-1], sections)
 
     def __str__(self) -> str:
         from graphwire.analysis.diff.text import diff_lines

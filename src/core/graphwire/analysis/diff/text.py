@@ -11,6 +11,7 @@ import msgspec
 from graphwire.analysis.diff.nodes import Detail, NodeChange
 from graphwire.analysis.diff.program_diff import Change, Diff
 from graphwire.analysis.diff.weights import ElementChange, compared_text
+from graphwire.errors import count_text
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 
@@ -25,7 +26,7 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
     """
     if found.same:
         hashes = " and ".join(dict.fromkeys((found.hash_a[:16], found.hash_b[:16])))
-        yield f"{a} and {b} are the same ({hashes}, {_count(found.nodes_a, 'node')}): {_compared(found)}"
+        yield f"{a} and {b} are the same ({hashes}, {count_text(found.nodes_a, 'node')}): {_compared(found)}"
         yield from _not_held_lines(found)
         return
     yield from _title_lines(found, a, b)
@@ -34,8 +35,8 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
 
 
 def _title_lines(found: Diff, a: str, b: str) -> Iterator[str]:
-    yield f"--- {a} ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')})"
-    yield f"+++ {b} ({found.hash_b[:16]}, {_count(found.nodes_b, 'node')})"
+    yield f"--- {a} ({found.hash_a[:16]}, {count_text(found.nodes_a, 'node')})"
+    yield f"+++ {b} ({found.hash_b[:16]}, {count_text(found.nodes_b, 'node')})"
 
 
 def _difference_lines(found: Diff, limit: int | None) -> Iterator[str]:
@@ -96,7 +97,7 @@ def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None
         yield from _folded(list(_not_held_lines(found))[1:])
         return
     own = [change for change in found.nodes if not change.derived]
-    counts = [_count(len(own), "changed node")] if own else []
+    counts = [count_text(len(own), "changed node")] if own else []
     counts += [
         f"{len(list(group)):,} in {kind}s"
         for kind, group in groupby(found.changes, key=lambda each: each.section)
@@ -229,10 +230,10 @@ def _node_lines(found: Diff, limit: int | None) -> Iterator[str]:
             yield f"    {_SIGNS[change.change]} {operator} {change.name}{_place(change)}"
             yield from _detail_lines(change.details, "        ")
     if limit is not None and len(own) > limit:
-        yield f"  … and {_count(len(own) - limit, 'more node')}"
+        yield f"  … and {count_text(len(own) - limit, 'more node')}"
     if derived:
         yield ""
-        yield f"{_count(derived, 'node')} with other results only because of other inputs"
+        yield f"{count_text(derived, 'node')} with other results only because of other inputs"
 
 
 def _place(change: NodeChange) -> str:
@@ -246,7 +247,3 @@ def _detail_lines(details: Sequence[Detail], indent: str) -> Iterator[str]:
     for detail in details:
         absent = "(contiguous)" if detail.what.endswith("strides") else "(none)"
         yield f"{indent}{detail.what}: {detail.a or absent} → {detail.b or absent}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
