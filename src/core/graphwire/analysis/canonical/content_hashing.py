@@ -33,6 +33,7 @@ from graphwire.analysis.canonical.symbol_names import (
     plain_content,
     treespec_content,
 )
+from graphwire.analysis.elements import row_major_parts
 from graphwire.errors import LimitError, MissingRecordError, SchemaError
 from graphwire.schema import (
     ITEM_SIZES,
@@ -207,7 +208,7 @@ def _unusual_strides(tensor: TensorMeta) -> dict[str, list[Any]]:
     return found
 
 
-def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterator[memoryview]:
+def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterator[memoryview | bytes]:
     """Yield the bytes of a tensor's elements, the dimension with the greatest stride outermost. Yields the whole record if
     the payload is not a plain tensor, or if its element size is unknown."""
     tensor = meta.tensor_meta
@@ -221,28 +222,14 @@ def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterato
     if tensor is None or not item:
         yield view
         return
-    dimensions = sorted((d for d in _dimensions(tensor) if d[1] > 0), key=lambda d: d[1])
-    run = 1  # number of contiguous elements
-    while dimensions and dimensions[0][1] == run:
-        run *= dimensions.pop(0)[0]
+    dimensions = sorted((d for d in _dimensions(tensor) if d[1] > 0), key=lambda d: d[1])[::-1]
     start = tensor.storage_offset.as_int or 0
-    last = start + run + sum((size - 1) * stride for size, stride in dimensions)
+    last = start + 1 + sum((size - 1) * stride for size, stride in dimensions)
     if last * item > view.nbytes:
         raise MissingRecordError(
             f"the tensor needs {last * item:,} bytes, its record has {view.nbytes:,}", place=record_name
         )
-    for offset in _offsets(list(reversed(dimensions)), start):
-        yield view[offset * item : (offset + run) * item]
-
-
-def _offsets(dimensions: list[tuple[int, int]], start: int) -> Iterator[int]:
-    """Yield the offset of each run of contiguous elements, the first dimension outermost."""
-    if not dimensions:
-        yield start
-        return
-    size, stride = dimensions[0]
-    for index in range(size):
-        yield from _offsets(dimensions[1:], start + index * stride)
+    yield from row_major_parts(view, item, dimensions, start)
 
 
 HASH_VERSION = 1

@@ -21,7 +21,7 @@ from graphwire.analysis.canonical.content_hashing import (
     payload_facts,
 )
 from graphwire.analysis.diff.facts import Facts
-from graphwire.analysis.neutral import row_major_parts
+from graphwire.analysis.elements import row_major_parts
 from graphwire.schema import ITEM_SIZES, Layout, PayloadMeta, Program, SignatureNames
 
 # -------------------------------------------------------------------------- how much the elements of two tensors differ
