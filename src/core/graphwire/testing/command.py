@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import pytest
 
 from graphwire.cli import main as run_command
-from graphwire.registry import Command, Registry, default_registry
-from graphwire.testing.suites import assert_light_imports, plugin_of
+from graphwire.registry import Command, default_registry
+from graphwire.testing.suites import ProviderSuite
 
 __all__ = ["CommandContract", "run_command"]
 
 
-class CommandContract:
+class CommandContract(ProviderSuite):
     """What a command keeps. Subclass it, and name your command and how it is called:
 
         class TestHello(CommandContract):
@@ -27,13 +27,9 @@ class CommandContract:
         calls: arguments, each of one call that succeeds.
     """
 
+    hook, attribute = "graphwire_commands", "command"
     command: Command
     calls: Sequence[Sequence[str]] = ()
-
-    def test_the_command_is_accepted(self) -> None:
-        """The name and the help are valid, and no command of graphwire has the name."""
-        made = Registry.of(plugin_of("graphwire_commands", self.command))
-        assert [*made.commands] == [self.command.name]
 
     def test_the_command_is_installed(self) -> None:
         """An entry point names the plugin, and no other plugin has a command of this name."""
@@ -53,9 +49,8 @@ class CommandContract:
         for arguments in self.calls:
             assert run_command([self.command.name, *arguments]) == 0, capsys.readouterr().err
 
-    def test_its_module_imports_nothing_heavy(self) -> None:
-        """Neither importing the module nor showing help imports torch: the command line starts at once."""
-        assert_light_imports(type(self.command).__module__)
+    def test_showing_its_help_imports_no_torch(self) -> None:
+        """The command line starts at once."""
         code = (
             "import sys; from graphwire.cli import main; main(sys.argv[1:]); sys.exit('torch' in sys.modules)"
         )

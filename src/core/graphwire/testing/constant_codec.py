@@ -9,7 +9,6 @@ class TestPacked(ConstantCodecContract):
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,7 +24,7 @@ from graphwire.api.programs import dumps, from_schema, save, to_schema
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.registry import ConstantCodec, Registry, Tree
 from graphwire.testing.programs import assert_same_values
-from graphwire.testing.suites import assert_light_imports, registry_with, saved_again
+from graphwire.testing.suites import ProviderSuite, registry_with, saved_again
 from graphwire.wire.document import measure_tree, same_tree
 
 _PLAIN: list[Any] = [None, True, 3, 2.5, "text", b"bytes", [], {}, object(), torch.ones(2), torch.nn.ReLU()]
@@ -38,7 +37,7 @@ _JUNK: tuple[Any, ...] = (
 )
 
 
-class ConstantCodecContract:
+class ConstantCodecContract(ProviderSuite):
     """Contract tests of a constant codec. Subclass it as `TestSomething`, and set the first two attributes.
 
     Attributes:
@@ -46,13 +45,12 @@ class ConstantCodecContract:
         examples: functions that each make a constant that the codec owns. Together they cover every form that
             matters.
         shares_memory: whether encoded tensors share the memory of the constant. False if torch only returns copies.
-        module: the module whose imports are checked. None checks the module of the codec's class.
     """
 
+    hook, attribute = "graphwire_constant_codecs", "codec"
     codec: ConstantCodec
     examples: Sequence[Callable[[], Any]]
     shares_memory: bool = True
-    module: str | None = None
 
     def assert_same(self, actual: Any, expected: Any) -> None:
         """Override: assert that two constants are the same, if comparing their values is not enough."""
@@ -62,10 +60,6 @@ class ConstantCodecContract:
     def registry(self) -> Registry:
         """Return the installed plugins, with this codec added if it is not among them."""
         return registry_with(self.codec)
-
-    def test_it_is_a_codec(self) -> None:
-        assert isinstance(self.codec, ConstantCodec)
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.codec.name)
 
     def test_it_owns_its_constants_and_nothing_plain(self) -> None:
         assert self.examples
@@ -161,9 +155,6 @@ class ConstantCodecContract:
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(work, range(16)))
-
-    def test_its_module_imports_nothing_heavy(self) -> None:
-        assert_light_imports(self.module or type(self.codec).__module__)
 
     def _assert_again(self, again: Any, value: Any) -> None:
         assert type(again) is type(value)

@@ -31,7 +31,7 @@ from graphwire.registry import NodeCodec, OpHandler, OpsetUpgrader, Registry, de
 from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.snapshots import graph_nodes
-from graphwire.testing.suites import ProgramSuite, assert_light_imports, plugin_of, run_program
+from graphwire.testing.suites import ProgramSuite, ProviderSuite, plugin_of, run_program
 
 _ENDINGS = (
     *("no_such_operator", "no.such.operator", "__class__", "__class__.__init__.__globals__"),
@@ -45,7 +45,7 @@ _NO_TARGETS += [torch, torch.Tensor]
 """Values that are not operators."""
 
 
-class OpHandlerContract(ProgramSuite):
+class OpHandlerContract(ProviderSuite, ProgramSuite):
     """Contract tests of an operator handler. Subclass it as `TestSomething`, and set the first two attributes.
 
     Attributes:
@@ -56,15 +56,14 @@ class OpHandlerContract(ProgramSuite):
             installed.
         unknown: more names that must not resolve.
         steps: the upgraders of its namespace, to check the chain from version 1 to the handler's version.
-        module: the module whose imports are checked. None checks the module of the handler's class.
     """
 
+    hook, attribute = "graphwire_op_handlers", "handler"
     handler: OpHandler
     programs: Sequence[Callable[[], ExportedProgram]]
     plugin: Any = None
     unknown: Sequence[str] = ()
     steps: Sequence[OpsetUpgrader] = ()
-    module: str | None = None
 
     @pytest.fixture
     def registry(self) -> Registry:
@@ -73,20 +72,6 @@ class OpHandlerContract(ProgramSuite):
         if any(self._owns(registry, prefix) for prefix in self.handler.prefixes):
             return registry
         return registry.extended(self.plugin or plugin_of("graphwire_op_handlers", self.handler))
-
-    def test_it_is_a_handler(self) -> None:
-        handler = self.handler
-        assert isinstance(handler, OpHandler)
-        assert handler.namespace.isidentifier()
-        assert isinstance(handler.opset_version, int)
-        assert handler.opset_version >= 0
-        assert handler.convention in {"schema", "symbolic", "generic"}
-        assert handler.prefixes
-        assert not isinstance(handler.prefixes, str)
-        assert len(set(handler.prefixes)) == len(handler.prefixes)
-
-    def test_it_writes_and_reads_nodes_or_neither(self) -> None:
-        assert hasattr(self.handler, "encode_node") == hasattr(self.handler, "decode_node")
 
     def test_every_program_uses_its_operators(
         self, registry: Registry, exported: list[ExportedProgram]
@@ -159,9 +144,6 @@ class OpHandlerContract(ProgramSuite):
                 with suppress(GraphwireError):
                     call = self.handler.decode_node(target, inputs, lambda argument: argument)
                     assert call is None or list(map(type, call)) == [tuple, dict]
-
-    def test_its_module_imports_nothing_heavy(self) -> None:
-        assert_light_imports(self.module or type(self.handler).__module__)
 
     def _owns(self, registry: Registry, name: str) -> bool:
         owner: Any = inspect.unwrap(cast("Any", registry.op_handler(name)))

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -28,6 +28,24 @@ if TYPE_CHECKING:
 def plugin_of(hook: str, provider: Any) -> Any:
     """Return a plugin with one provider."""
     return SimpleNamespace(**{hook: hookimpl(lambda: [provider])})
+
+
+class ProviderSuite:
+    """A contract suite of one provider."""
+
+    hook: ClassVar[str]
+    """The hook of the provider, and the attribute that has it."""
+    attribute: ClassVar[str]
+    module: str | None = None
+    """The module whose imports are checked. None checks the module of the provider's class."""
+
+    def test_the_registry_accepts_it(self) -> None:
+        """Its attributes and methods are what the hook demands."""
+        Registry.of(plugin_of(self.hook, getattr(self, self.attribute)))
+
+    def test_its_module_imports_nothing_heavy(self) -> None:
+        """The command line starts at once, whatever plugins are installed."""
+        assert_light_imports(self.module or type(getattr(self, self.attribute)).__module__)
 
 
 class ProgramSuite:
@@ -58,14 +76,14 @@ def run_program(program: ExportedProgram, inputs: Any = None) -> Any:
 
 # ---------------------------------------------------------------------------------------------------- new processes
 
-HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
+HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers", "graphwire.testing")
 """Modules that a plugin's module must import only inside its functions."""
 
 _SECONDS = 300
 _METHODS = multiprocessing.get_all_start_methods()
 
 
-def assert_light_imports(module: str, heavy: tuple[str, ...] = HEAVY_MODULES) -> None:
+def assert_light_imports(module: str) -> None:
     """Assert that a module loads none of the heavy modules when a new process imports it.
 
     Raises:
@@ -73,7 +91,7 @@ def assert_light_imports(module: str, heavy: tuple[str, ...] = HEAVY_MODULES) ->
     """
     code = (
         f"import sys, importlib; importlib.import_module({module!r}); "
-        f"print(*(name for name in {heavy!r} if name in sys.modules))"
+        f"print(*(name for name in {HEAVY_MODULES!r} if name in sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", code]

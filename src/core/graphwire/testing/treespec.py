@@ -30,7 +30,7 @@ from graphwire.schema.texts.treespec import (
     with_version,
 )
 from graphwire.testing.programs import assert_same_values
-from graphwire.testing.suites import assert_light_imports, plugin_of
+from graphwire.testing.suites import ProviderSuite, plugin_of
 from graphwire.wire.document import same_tree
 
 _JUNK: tuple[Any, ...] = (
@@ -41,7 +41,7 @@ _JUNK: tuple[Any, ...] = (
 )
 
 
-class TreespecContract:
+class TreespecContract(ProviderSuite):
     """Contract tests of a treespec serializer. Subclass it as `TestSomething`, and set the first two attributes.
 
     Attributes:
@@ -50,26 +50,18 @@ class TreespecContract:
             fields.
         refused: containers that cannot be written: each must raise an `EncodeError`.
         bad_contexts: invalid contexts, each with its version: each must raise a `DecodeError`.
-        module: the module whose imports are checked. None checks the module of the serializer's class.
     """
 
+    hook, attribute = "graphwire_treespec_serializers", "serializer"
     serializer: TreespecSerializer
     examples: Sequence[Any]
     refused: Sequence[Any] = ()
     bad_contexts: Sequence[tuple[Tree, int]] = ()
-    module: str | None = None
 
     @pytest.fixture
     def registry(self) -> Registry:
         """Return a registry with this serializer only."""
         return Registry.of(plugin_of("graphwire_treespec_serializers", self.serializer))
-
-    def test_it_is_a_serializer(self) -> None:
-        assert isinstance(self.serializer, TreespecSerializer)
-        assert split_version(self.serializer.name) == (self.serializer.name, 1), (
-            "a name must not end with a version"
-        )
-        assert self.serializer.version >= 1
 
     def test_torch_flattens_its_containers(self, registry: Registry) -> None:
         types = registry.container_types.all
@@ -168,9 +160,6 @@ class TreespecContract:
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(work, range(64)))
-
-    def test_its_module_imports_nothing_heavy(self) -> None:
-        assert_light_imports(self.module or type(self.serializer).__module__)
 
     def _specs(self) -> list[Any]:
         """Return the treespec of each example."""

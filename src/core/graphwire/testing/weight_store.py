@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import re
 import shutil
 import threading
 import tracemalloc
@@ -26,7 +25,7 @@ import pytest
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.registry import Chunk, NewTensor, StoredBytes, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
-from graphwire.testing.suites import assert_light_imports
+from graphwire.testing.suites import ProviderSuite
 from graphwire.wire.archive.digests import chunk_digest
 from graphwire.wire.archive.source import FileSource
 from graphwire.wire.weights.folder import Folder
@@ -67,33 +66,22 @@ _MIB = 1 << 20
 _SECONDS = 60
 
 
-class WeightStoreContract:
+class WeightStoreContract(ProviderSuite):
     """Contract tests of a weight store. Subclass it as `TestSomething`, and set `store`, and `location` if it is not a folder.
 
     Attributes:
         store: the store to test.
         location: where `write` is asked to write: a file such as `model.packed`; empty for a store that is a folder.
-        module: the module whose imports are checked. None checks the module of the store's class.
     """
 
+    hook, attribute = "graphwire_weight_stores", "store"
     store: WeightStore
     location: str = ""
-    module: str | None = None
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Folder:
         """Return a folder that does not exist yet."""
         return Folder(tmp_path / "weights")
-
-    # Members
-
-    def test_it_is_a_store(self) -> None:
-        assert isinstance(self.store, WeightStore)
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.store.name)
-        assert type(self.store.takes_storages) is bool
-
-    def test_its_module_imports_nothing_heavy(self) -> None:
-        assert_light_imports(self.module or type(self.store).__module__)
 
     def test_it_says_which_types_it_keeps(self) -> None:
         kept = [dtype for dtype in ITEM_SIZES if self.store.keeps(dtype)]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import enum
 import math
-import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from graphwire.errors import FormatError, LimitError
 from graphwire.registry import BoundedFormat, RecordFormat, Tree, WireFormat
 from graphwire.testing.strategies import trees
-from graphwire.testing.suites import assert_light_imports
+from graphwire.testing.suites import ProviderSuite
 from graphwire.wire.document import MAX_DEPTH, measure_tree, same_tree
 
 # ---------------------------------------------------------------- example values for the contract tests of wire formats
@@ -91,32 +90,15 @@ class _Record(msgspec.Struct, omit_defaults=True):
     dropped: int | None = None
 
 
-class WireFormatContract:
+class WireFormatContract(ProviderSuite):
     """Contract tests of a wire format. Subclass it, and set `wire_format` to an instance of the format."""
 
+    hook, attribute = "graphwire_wire_formats", "wire_format"
     wire_format: ClassVar[WireFormat]
 
     def deep_document(self, depth: int) -> bytes | None:
         """Override: return the bytes of `depth` nested lists, made without `encode`; None if the format cannot nest."""
         return None
-
-    # Attributes
-
-    def test_it_satisfies_the_protocol(self) -> None:
-        assert isinstance(self.wire_format, WireFormat)
-
-    def test_its_name_is_a_plain_lower_case_identifier(self) -> None:
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.wire_format.name)
-
-    def test_its_suffix_starts_with_a_dot(self) -> None:
-        assert re.fullmatch(r"\.[a-z0-9]+", self.wire_format.suffix)
-
-    def test_its_media_type_is_one(self) -> None:
-        assert re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", self.wire_format.media_type)
-
-    def test_its_module_imports_nothing_heavy(self) -> None:
-        heavy = ("torch", "sympy", "numpy", "graphwire.testing", "graphwire.bridge")
-        assert_light_imports(type(self.wire_format).__module__, heavy)
 
     # Encoding
 
