@@ -88,11 +88,11 @@ class ContainerTypes:
 
     def __init__(
         self,
-        serializers: dict[str, TreespecSerializer],
+        serializers: Mapping[str, TreespecSerializer],
         owners: Mapping[str, PluginInfo],
         faults: Mapping[str, UnavailableName],
     ) -> None:
-        self.serializers = MappingProxyType(serializers)
+        self.serializers = serializers
         self._owners = owners
         self._faults = faults
         self.further: Callable[[str], ContainerTypes] = lambda name: self
@@ -234,7 +234,8 @@ _SHARED = frozenset({"graphwire", "graphwire_plugins", "torch", "builtins", "tes
 class _Index(msgspec.Struct, frozen=True):
     """What the loaded plugins of a registry provide. The attributes of `Registry` describe it."""
 
-    wire_formats: Mapping[str, WireFormat]
+    by_name: Mapping[str, Mapping[str, Any]]
+    """The providers of each kind that have names."""
     wire_formats_by_suffix: Mapping[str, WireFormat]
     formats_in_box: tuple[WireFormat, ...]
     op_handlers: tuple[OpHandler, ...]
@@ -244,10 +245,6 @@ class _Index(msgspec.Struct, frozen=True):
     container_types: ContainerTypes
     opset_upgraders: tuple[OpsetUpgrader, ...]
     opset_steps: tuple[OpsetStep, ...]
-    metadata_keys: Mapping[str, MetadataKey]
-    constant_codecs: Mapping[str, ConstantCodec]
-    weight_stores: Mapping[str, WeightStore]
-    commands: Mapping[str, Command]
     plugins: tuple[PluginInfo, ...]
     loaded: tuple[LoadedPlugin, ...]
     faults: Mapping[tuple[str, str], UnavailableName]
@@ -286,20 +283,22 @@ def _indexed(loaded: Iterable[LoadedPlugin]) -> _Index:
     for info, provision in found.provisions:
         provided[provision.kind].append(provision)
         owners.update({(provision.kind, name): info for name in provision.names})
-    formats = [(each.facts, each.provider) for each in provided["wire_format"]]
+    formats = provided["wire_format"]
     # Built-in handlers name torch's own operators, and are asked first.
     handlers = provided["op_handler"]
     prefixes = {prefix: each.provider for each in handlers for prefix in each.names}
     lost = {name: None for kind, name in found.faults if kind == "op_handler"}
     # Built-in codecs own any value that can be taken apart, so more specific ones are asked first.
-    codecs = sorted(
-        provided["constant_codec"], key=lambda each: is_in_box(owners[each.kind, each.facts["name"]])
-    )
+    provided["constant_codec"].sort(key=lambda each: is_in_box(owners[each.kind, each.facts["name"]]))
+    by_name = {
+        kind: MappingProxyType({row.facts["name"]: row.provider for row in rows if "name" in row.facts})
+        for kind, rows in provided.items()
+    }
     return _Index(
-        wire_formats=MappingProxyType({facts["name"]: each for facts, each in formats}),
-        wire_formats_by_suffix=MappingProxyType({facts["suffix"]: each for facts, each in formats}),
+        by_name=by_name,
+        wire_formats_by_suffix=MappingProxyType({each.facts["suffix"]: each.provider for each in formats}),
         formats_in_box=tuple(
-            each for facts, each in formats if is_in_box(owners["wire_format", facts["name"]])
+            each.provider for each in formats if is_in_box(owners[each.kind, each.facts["name"]])
         ),
         op_handlers=tuple(each.provider for each in handlers),
         handlers_in_box=sum(is_in_box(owners[each.kind, each.names[0]]) for each in handlers),
@@ -307,20 +306,12 @@ def _indexed(loaded: Iterable[LoadedPlugin]) -> _Index:
             {each.facts["namespace"]: each.facts["opset_version"] for each in handlers}
         ),
         container_types=ContainerTypes(
-            {each.facts["name"]: each.provider for each in provided["treespec_serializer"]},
+            by_name["treespec_serializer"],
             {name: owner for (kind, name), owner in owners.items() if kind == "treespec_serializer"},
             {name: fault for (kind, name), fault in found.faults.items() if kind == "treespec_serializer"},
         ),
         opset_upgraders=tuple(each.provider for each in provided["opset_upgrader"]),
         opset_steps=tuple(OpsetStep(**each.facts) for each in provided["opset_upgrader"]),
-        constant_codecs=MappingProxyType({each.facts["name"]: each.provider for each in codecs}),
-        metadata_keys=MappingProxyType(
-            {each.facts["name"]: each.provider for each in provided["metadata_key"]}
-        ),
-        weight_stores=MappingProxyType(
-            {each.facts["name"]: each.provider for each in provided["weight_store"]}
-        ),
-        commands=MappingProxyType({each.facts["name"]: each.provider for each in provided["command"]}),
         plugins=found.infos,
         loaded=loaded,
         owners=owners,
@@ -385,7 +376,7 @@ class Registry:
     @property
     def wire_formats(self) -> Mapping[str, WireFormat]:
         """Wire formats by name."""
-        return self._having("wire_format").wire_formats
+        return self._having("wire_format").by_name["wire_format"]
 
     @property
     def wire_formats_by_suffix(self) -> Mapping[str, WireFormat]:
@@ -429,7 +420,7 @@ class Registry:
     def metadata_key_names(self) -> tuple[str, ...]:
         """The names of `metadata_keys`, for which no plugin is imported."""
         stated = [name for each in self._stated for name in each.stated.get("metadata_key", ())]
-        return tuple(dict.fromkeys((*self._index.metadata_keys, *stated)))
+        return tuple(dict.fromkeys((*self._index.by_name["metadata_key"], *stated)))
 
     @property
     def opset_upgraders(self) -> tuple[OpsetUpgrader, ...]:
@@ -444,22 +435,22 @@ class Registry:
     @property
     def metadata_keys(self) -> Mapping[str, MetadataKey]:
         """The keys of `node.meta` that plugins declare, by name."""
-        return self._having("metadata_key").metadata_keys
+        return self._having("metadata_key").by_name["metadata_key"]
 
     @property
     def constant_codecs(self) -> Mapping[str, ConstantCodec]:
         """Constant codecs by name, the built-in ones last."""
-        return self._having("constant_codec").constant_codecs
+        return self._having("constant_codec").by_name["constant_codec"]
 
     @property
     def weight_stores(self) -> Mapping[str, WeightStore]:
         """Weight stores by name, the built-in ones first."""
-        return self._having("weight_store").weight_stores
+        return self._having("weight_store").by_name["weight_store"]
 
     @property
     def commands(self) -> Mapping[str, Command]:
         """Commands of plugins by name."""
-        return self._having("command").commands
+        return self._having("command").by_name["command"]
 
     @property
     def plugins(self) -> tuple[PluginInfo, ...]:
@@ -563,7 +554,7 @@ class Registry:
                 remedy=f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}",
             ).about("format")
         try:
-            return self._having("wire_format", name).wire_formats[name]
+            return self._having("wire_format", name).by_name["wire_format"][name]
         except KeyError:
             problem = f"no plugin provides the wire format {name!r}"
             raise self._unknown_format(problem, name).about("format") from None
