@@ -8,31 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from graphwire import schema
 from graphwire.analysis.diff.facts import UNKNOWN, literal_text
 from graphwire.analysis.interface import Interface
 from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
 from graphwire.analysis.validation.value_rules import number_text
 from graphwire.errors import GraphwireError, exception_text, pass_on_signal
-from graphwire.schema import (
-    ITEM_SIZES,
-    VALUE_TABLES,
-    Argument,
-    ConstantValue,
-    Graph,
-    Node,
-    PayloadMeta,
-    PluginRequirement,
-    Program,
-    RangeConstraint,
-    SymBool,
-    SymFloat,
-    SymInt,
-    TensorMeta,
-    arguments_in,
-    held_by,
-    named_subgraphs_in,
-    names_in,
-)
 from graphwire.schema.texts.infix import format_infix
 from graphwire.schema.texts.metadata import DECLARED, parse_json
 from graphwire.schema.texts.operations import parse_expression
@@ -62,32 +43,34 @@ class HeldTensor(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def _held(name: str, storage: str, meta: TensorMeta | None) -> HeldTensor:
+def _held(name: str, storage: str, meta: schema.TensorMeta | None) -> HeldTensor:
     if meta is None:
         return HeldTensor(name, storage, 0, 0)
     elements, reach = 1, meta.storage_offset.as_int or 0
     for size, stride in zip(meta.sizes, meta.strides, strict=False):
         elements *= size.as_int or 0
         reach += max(0, (size.as_int or 0) - 1) * (stride.as_int or 0)
-    item = ITEM_SIZES.get(meta.dtype_text, 0)
+    item = schema.ITEM_SIZES.get(meta.dtype_text, 0)
     return HeldTensor(name, storage, elements, (reach + 1) * item if elements else 0)
 
 
-def tensors_of_graph(program: Program) -> dict[str, list[HeldTensor]]:
+def tensors_of_graph(program: schema.Program) -> dict[str, list[HeldTensor]]:
     """Return the tensors that the signature lists, by kind, with sizes from the graph's metadata."""
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
     metas = program.graph_module.graph.tensor_values
     for spec in program.graph_module.signature.input_specs:
-        if (held := held_by(spec)) is not None:
+        if (held := schema.held_by(spec)) is not None:
             found[held.kind].append(_held(held.name, held.name, metas.get(held.value)))
     return found
 
 
 def tensors_of_payloads(
-    program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
+    program: schema.Program,
+    weights: Mapping[str, schema.PayloadMeta],
+    constants: Mapping[str, schema.PayloadMeta],
 ) -> dict[str, list[HeldTensor]]:
     """Return the tensors that the payload records list, by kind (`parameter`, `buffer`, `constant`)."""
-    specs = filter(None, map(held_by, program.graph_module.signature.input_specs))
+    specs = filter(None, map(schema.held_by, program.graph_module.signature.input_specs))
     buffers = {spec.name for spec in specs if spec.kind == "buffer"}
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
     for name, payload in weights.items():
@@ -193,7 +176,7 @@ class Summary(msgspec.Struct, frozen=True):
     constants: TensorSizes
     features: list[str]
     """The extensions that a reader must support."""
-    plugins: list[PluginRequirement]
+    plugins: list[schema.PluginRequirement]
     modules: list[ModuleSummary]
     """The root's submodules, in the order of their first call."""
     process_groups: list[ProcessGroup]
@@ -249,11 +232,11 @@ class Inspection(msgspec.Struct, frozen=True):
 
 
 def summarize(
-    program: Program,
+    program: schema.Program,
     *,
     name: str = "model",
-    weights: Mapping[str, PayloadMeta] | None = None,
-    constants: Mapping[str, PayloadMeta] | None = None,
+    weights: Mapping[str, schema.PayloadMeta] | None = None,
+    constants: Mapping[str, schema.PayloadMeta] | None = None,
     registry: Registry | None = None,
 ) -> Summary:
     """Return the summary of a program.
@@ -288,7 +271,7 @@ def summarize(
         nodes=sum(operators.values()),
         operators=dict(sorted(operators.items(), key=lambda each: (-each[1], each[0]))),
         subgraphs=len(graphs) - 1,
-        values=sum(len(getattr(graph, table)) for graph in graphs for table in VALUE_TABLES.values()),
+        values=sum(len(getattr(graph, table)) for graph in graphs for table in schema.VALUE_TABLES.values()),
         inputs=_inputs(program, write),
         outputs=_outputs(program, write),
         symbols=[
@@ -306,7 +289,9 @@ def summarize(
     )
 
 
-def _metadata(program: Program, graphs: Iterable[Graph], registry: Registry | None) -> list[MetadataSummary]:
+def _metadata(
+    program: schema.Program, graphs: Iterable[schema.Graph], registry: Registry | None
+) -> list[MetadataSummary]:
     texts: dict[str, dict[str, str]] = {}
 
     def note(place: str, metadata: Mapping[str, str]) -> None:
@@ -344,7 +329,7 @@ def _told(key: str, texts: Mapping[str, str], registry: Registry | None) -> list
         return [("", str(error) if isinstance(error, GraphwireError) else exception_text(error))]
 
 
-def _graphs(root: Graph) -> Iterator[Graph]:
+def _graphs(root: schema.Graph) -> Iterator[schema.Graph]:
     """Yield the graph and every graph inside it, without recursion: a document may nest graphs to any depth."""
     pending = [root]
     while pending:
@@ -355,7 +340,7 @@ def _graphs(root: Graph) -> Iterator[Graph]:
             argument = arguments.pop()
             if argument.as_graph is not None:
                 pending.append(argument.as_graph.graph)
-            arguments.extend(item for _, item in arguments_in(argument))
+            arguments.extend(item for _, item in schema.arguments_in(argument))
 
 
 # ------------------------------------------------------------------------------------------------ inputs and outputs
@@ -375,7 +360,7 @@ class _Writer:
                 self.texts[text] = UNKNOWN
         return self.texts[text]
 
-    def symbol(self, value: SymInt | SymFloat | SymBool | None) -> str:
+    def symbol(self, value: schema.SymInt | schema.SymFloat | schema.SymBool | None) -> str:
         if value is None:
             return UNKNOWN
         if value.as_expr is not None:
@@ -383,12 +368,16 @@ class _Writer:
         literal = next((part for part in msgspec.structs.astuple(value) if part is not None), UNKNOWN)
         return literal_text(literal)
 
-    def shape(self, sizes: Sequence[SymInt]) -> str:
+    def shape(self, sizes: Sequence[schema.SymInt]) -> str:
         return f"[{', '.join(map(self.symbol, sizes))}]"
 
 
 def _value(
-    write: _Writer, graph: Graph, role: str, argument: Argument | ConstantValue, name: str
+    write: _Writer,
+    graph: schema.Graph,
+    role: str,
+    argument: schema.Argument | schema.ConstantValue,
+    name: str,
 ) -> ValueSummary:
     variant, held = _variant(argument)
     kind = variant.removeprefix("as_")
@@ -397,14 +386,14 @@ def _value(
     if kind in ("sym_int", "sym_float", "sym_bool"):
         if held.as_name is None:
             return ValueSummary(name, role, kind, value=literal_text(getattr(held, f"as_{kind[4:]}")))
-        known = getattr(graph, VALUE_TABLES[kind]).get(held.as_name)
+        known = getattr(graph, schema.VALUE_TABLES[kind]).get(held.as_name)
         return ValueSummary(held.as_name, role, kind, value=write.symbol(known))
     if kind == "custom_obj":
         return ValueSummary(held.name, role, kind, value=held.class_fqn)
     return ValueSummary(name, role, kind, value="None" if kind == "none" else literal_text(held))
 
 
-def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str = "") -> ValueSummary:
+def _tensor_value(write: _Writer, graph: schema.Graph, role: str, name: str, value: str = "") -> ValueSummary:
     meta = graph.tensor_values.get(name)
     if meta is None:
         return ValueSummary(name, role, "tensor", UNKNOWN, UNKNOWN, UNKNOWN, value)
@@ -432,7 +421,7 @@ def _variant(spec: Any) -> tuple[str, Any]:
     return UNKNOWN, None
 
 
-def _inputs(program: Program, write: _Writer) -> list[ValueSummary]:
+def _inputs(program: schema.Program, write: _Writer) -> list[ValueSummary]:
     graph = program.graph_module.graph
     found: list[ValueSummary] = []
     for index, spec in enumerate(program.graph_module.signature.input_specs):
@@ -450,7 +439,7 @@ def _inputs(program: Program, write: _Writer) -> list[ValueSummary]:
     return found
 
 
-def _outputs(program: Program, write: _Writer) -> list[ValueSummary]:
+def _outputs(program: schema.Program, write: _Writer) -> list[ValueSummary]:
     graph = program.graph_module.graph
     found: list[ValueSummary] = []
     for spec in program.graph_module.signature.output_specs:
@@ -466,7 +455,7 @@ def _outputs(program: Program, write: _Writer) -> list[ValueSummary]:
     return found
 
 
-def _symbol(text: str, limits: RangeConstraint, label: str) -> SymbolSummary:
+def _symbol(text: str, limits: schema.RangeConstraint, label: str) -> SymbolSummary:
     low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
     high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
     return SymbolSummary(text, limits.min_val, limits.max_val, f"{low}, {high}", label)
@@ -475,7 +464,7 @@ def _symbol(text: str, limits: RangeConstraint, label: str) -> SymbolSummary:
 # ------------------------------------------------------------------------------------------------------ module tree
 
 
-def _modules(graphs: Sequence[Graph], parameters: Sequence[HeldTensor]) -> list[ModuleSummary]:
+def _modules(graphs: Sequence[schema.Graph], parameters: Sequence[HeldTensor]) -> list[ModuleSummary]:
     nodes: Counter[str] = Counter()
     types: dict[str, str] = {}
     for node in (node for graph in graphs for node in graph.nodes):
@@ -507,7 +496,7 @@ def _submodule(stack: str) -> tuple[str, str] | None:
     return None
 
 
-def nested_modules(program: Program, weights: Mapping[str, PayloadMeta]) -> list[ModuleSummary]:
+def nested_modules(program: schema.Program, weights: Mapping[str, schema.PayloadMeta]) -> list[ModuleSummary]:
     """Return the submodules at every depth, in the order of their first call. Each counts its submodules too.
 
     Args:
@@ -548,23 +537,23 @@ class NamedNode(NamedTuple):
 
     name: str
     """Its own name, or that of its first result; inside a subgraph `SUBGRAPH/NODE`, as deep as needed."""
-    node: Node
-    graph: Graph
+    node: schema.Node
+    graph: schema.Graph
     """The graph that it belongs to."""
 
 
-def named_nodes(program: Program) -> Iterator[NamedNode]:
+def named_nodes(program: schema.Program) -> Iterator[NamedNode]:
     """Yield the nodes of all graphs of a program. A subgraph that several nodes share under one name comes once."""
     pending = [("", program.graph_module.graph)]
     begun: set[tuple[str, int]] = set()
     for path, graph in pending:  # grows while it is walked
         for node in graph.nodes:
-            name = node.name or next((each for out in node.outputs for each in names_in(out)), "")
+            name = node.name or next((each for out in node.outputs for each in schema.names_in(out)), "")
             yield NamedNode(path + name, node, graph)
             for named in node.inputs:
                 if named.arg.as_tensor is not None:
                     continue
-                for held in named_subgraphs_in(named.arg):
+                for held in schema.named_subgraphs_in(named.arg):
                     inside = (f"{path}{held.name}/", id(held.graph))
                     if inside not in begun:
                         begun.add(inside)

@@ -14,26 +14,6 @@ import msgspec
 
 from graphwire.errors import GraphwireError, pass_on_signal
 from graphwire.registry import interfaces
-from graphwire.registry.interfaces import (
-    OWN_COMMANDS,
-    OWN_METADATA,
-    TORCH_METADATA,
-    BoundedFormat,
-    Command,
-    ConstantCodec,
-    CountingFormat,
-    FittingTreespecSerializer,
-    MetadataKey,
-    NodeCodec,
-    OpHandler,
-    OpsetUpgrader,
-    ProgramReader,
-    PrunableStore,
-    RecordFormat,
-    TreespecSerializer,
-    WeightStore,
-    WireFormat,
-)
 
 MOST = 10_000
 """The maximum number of providers of one hook. It stops a hook that yields without end."""
@@ -172,18 +152,23 @@ HOOKS: tuple[Hook, ...] = (
     Hook(
         "wire_format",
         "graphwire_wire_formats",
-        WireFormat,
+        interfaces.WireFormat,
         {
             "name": _plain_name,
             "suffix": _text(r"\.[a-z0-9]+", "a dot and then lower-case letters and digits"),
             "media_type": _text(r"[\w.+-]+/[\w.+-]+", "a media type such as application/json"),
         },
-        (BoundedFormat, RecordFormat, ProgramReader, CountingFormat),
+        (
+            interfaces.BoundedFormat,
+            interfaces.RecordFormat,
+            interfaces.ProgramReader,
+            interfaces.CountingFormat,
+        ),
     ),
     Hook(
         "op_handler",
         "graphwire_op_handlers",
-        OpHandler,
+        interfaces.OpHandler,
         {
             "namespace": _identifier,
             "prefixes": _prefixes,
@@ -191,19 +176,19 @@ HOOKS: tuple[Hook, ...] = (
             "convention": _text("schema|symbolic|generic", "schema, symbolic or generic"),
             "keeps?": _prefixes,
         },
-        (NodeCodec,),
+        (interfaces.NodeCodec,),
     ),
     Hook(
         "treespec_serializer",
         "graphwire_treespec_serializers",
-        TreespecSerializer,
+        interfaces.TreespecSerializer,
         {"name": _word, "version": _number(1)},
-        (FittingTreespecSerializer,),
+        (interfaces.FittingTreespecSerializer,),
     ),
     Hook(
         "opset_upgrader",
         "graphwire_opset_upgraders",
-        OpsetUpgrader,
+        interfaces.OpsetUpgrader,
         {
             "namespace": _identifier,
             "from_version": _number(1),
@@ -212,19 +197,19 @@ HOOKS: tuple[Hook, ...] = (
             "propagates?": _names_of_operators,
         },
     ),
-    Hook("constant_codec", "graphwire_constant_codecs", ConstantCodec, {"name": _plain_name}),
-    Hook("metadata_key", "graphwire_metadata_keys", MetadataKey, {"name": _word}),
+    Hook("constant_codec", "graphwire_constant_codecs", interfaces.ConstantCodec, {"name": _plain_name}),
+    Hook("metadata_key", "graphwire_metadata_keys", interfaces.MetadataKey, {"name": _word}),
     Hook(
         "weight_store",
         "graphwire_weight_stores",
-        WeightStore,
+        interfaces.WeightStore,
         {"name": _plain_name, "takes_storages": _flag},
-        (PrunableStore,),
+        (interfaces.PrunableStore,),
     ),
     Hook(
         "command",
         "graphwire_commands",
-        Command,
+        interfaces.Command,
         {
             "name": _text(r"[a-z][a-z0-9-]*", "lower-case letters, digits and dashes, a letter first"),
             "help": _text(
@@ -404,17 +389,17 @@ def _further_problems(hook: Hook, provider: Any, facts: Mapping[str, Any]) -> li
         return [
             f"it goes from version {facts['from_version']} to {facts['to_version']}, but the versions of a step are one apart"
         ]
-    if hook.kind == "command" and facts["name"] in OWN_COMMANDS:
+    if hook.kind == "command" and facts["name"] in interfaces.OWN_COMMANDS:
         return [f"graphwire has a command {facts['name']!r}"]
     if hook.kind == "metadata_key":
-        if not isinstance(provider, MetadataKey):
+        if not isinstance(provider, interfaces.MetadataKey):
             return ["it is not made by `MetadataKey(name)`"]
         section: Any = provider.section
         if section is not None and not callable(section):
             return ["its `section` is not a function"]
-        if facts["name"] in OWN_METADATA:
+        if facts["name"] in interfaces.OWN_METADATA:
             return [f"{facts['name']!r} is kept without being declared"]
-        if facts["name"] in TORCH_METADATA:
+        if facts["name"] in interfaces.TORCH_METADATA:
             return [f"{facts['name']!r} is a key that torch writes into every program for its own use"]
     return []
 
@@ -430,7 +415,7 @@ def methods_of(protocol: type) -> dict[str, int]:
 
 def _method_problems(provider: Any, hook: Hook) -> list[str]:
     """Return the problems with a provider's methods, required and optional."""
-    if hook.protocol is MetadataKey:
+    if hook.protocol is interfaces.MetadataKey:
         return []
     wrong, required = [], methods_of(hook.protocol)
     known = dict(required)

@@ -23,40 +23,11 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple, replace
 
+from graphwire import schema
 from graphwire.analysis.canonical.content_hashing import arrangement, variant_of_spec
 from graphwire.analysis.canonical.graph_content import ArrangedGraph
 from graphwire.analysis.canonical.symbol_names import SymbolNames
 from graphwire.errors import GraphwireError, LimitError
-from graphwire.schema import (
-    SCHEMA_VERSION,
-    VARIANTS,
-    Argument,
-    CustomObjArgument,
-    Graph,
-    GraphArgument,
-    GraphModule,
-    GraphSignature,
-    InputSpec,
-    InputToConstantInputSpec,
-    ModuleCallEntry,
-    ModuleCallSignature,
-    NamedArgument,
-    Node,
-    OutputSpec,
-    Program,
-    Renaming,
-    SchemaVersion,
-    SymBool,
-    SymExpr,
-    SymFloat,
-    SymInt,
-    TensorMeta,
-    encode_float,
-    results_of,
-    rewritten,
-    subgraphs_in,
-    variant_of,
-)
 from graphwire.schema.texts.treespec import format_treespec, parse_treespec
 
 # --------------------------------------------------------------------------- the canonical form of one graph as records
@@ -66,21 +37,21 @@ from graphwire.schema.texts.treespec import format_treespec, parse_treespec
 Value = TypeVar("Value")
 
 
-def canonical_graph(form: ArrangedGraph) -> Graph:
+def canonical_graph(form: ArrangedGraph) -> schema.Graph:
     """Return the canonical form of a graph. Symbols keep their names. The result shares the records of values, and the
     arguments that do not change, with the original graph."""
     graph, names = form.graph, form.names
     inside = {id(inner.graph): inner for each in form.inside for _, inner in each}
     subgraphs: dict[str, str] = {}
 
-    def named(held: GraphArgument) -> GraphArgument:
+    def named(held: schema.GraphArgument) -> schema.GraphArgument:
         name = subgraphs.setdefault(held.name, f"graph_{len(subgraphs)}")
-        return GraphArgument(name, canonical_graph(inside[id(held.graph)]))
+        return schema.GraphArgument(name, canonical_graph(inside[id(held.graph)]))
 
-    renaming = Renaming(
-        lambda name: names.get(name, name), named, lambda name: names.get(results_of(name), name)
+    renaming = schema.Renaming(
+        lambda name: names.get(name, name), named, lambda name: names.get(schema.results_of(name), name)
     )
-    return Graph(
+    return schema.Graph(
         inputs=[canonical_argument(argument, renaming) for argument in graph.inputs],
         nodes=[_node(graph.nodes[index], names, renaming) for index in form.order],
         outputs=[canonical_argument(argument, renaming) for argument in graph.outputs],
@@ -89,7 +60,7 @@ def canonical_graph(form: ArrangedGraph) -> Graph:
         sym_bool_values=_table(graph.sym_bool_values, names),
         is_single_tensor_return=graph.is_single_tensor_return,
         custom_obj_values={
-            name: CustomObjArgument(names.get(value.name, value.name), value.class_fqn)
+            name: schema.CustomObjArgument(names.get(value.name, value.name), value.class_fqn)
             for name, value in _table(graph.custom_obj_values, names).items()
         },
         sym_float_values=_table(graph.sym_float_values, names),
@@ -104,60 +75,62 @@ def _table(values: Mapping[str, Value], names: Mapping[str, str]) -> dict[str, V
 # ------------------------------------------------------------------------------------------------ nodes, arguments
 
 
-def _node(node: Node, names: Mapping[str, str], renaming: Renaming) -> Node:
-    return Node(
+def _node(node: schema.Node, names: Mapping[str, str], renaming: schema.Renaming) -> schema.Node:
+    return schema.Node(
         node.target,
         [
-            NamedArgument(named.name, canonical_argument(named.arg, renaming), named.kind)
+            schema.NamedArgument(named.name, canonical_argument(named.arg, renaming), named.kind)
             for named in node.inputs
         ],
-        [rewritten(argument, renaming) for argument in node.outputs],
+        [schema.rewritten(argument, renaming) for argument in node.outputs],
         {},
         is_hop_single_tensor_return=node.is_hop_single_tensor_return,
-        name=names.get(results_of(node.name)) if node.name is not None else None,
+        name=names.get(schema.results_of(node.name)) if node.name is not None else None,
         propagate=node.propagate,
     )
 
 
-def canonical_argument(argument: Argument, renaming: Renaming) -> Argument:
+def canonical_argument(argument: schema.Argument, renaming: schema.Renaming) -> schema.Argument:
     """Return the argument with its references renamed, in the canonical one of the variants that can encode it."""
     if argument.as_tensor is not None:
-        return rewritten(argument, renaming)
-    return rewritten(_simplest(argument), renaming)
+        return schema.rewritten(argument, renaming)
+    return schema.rewritten(_simplest(argument), renaming)
 
 
-def _simplest(argument: Argument) -> Argument:
-    variant = variant_of(argument)
+def _simplest(argument: schema.Argument) -> schema.Argument:
+    variant = schema.variant_of(argument)
     if variant in _LITERAL_VARIANTS:
         one = getattr(argument, variant)
         return (
-            argument if one.as_name is not None else Argument(**{_LITERAL_VARIANTS[variant]: astuple(one)[1]})
+            argument
+            if one.as_name is not None
+            else schema.Argument(**{_LITERAL_VARIANTS[variant]: astuple(one)[1]})
         )
-    if (single := VARIANTS[variant].items if variant else "") in _LITERAL_VARIANTS:
+    if (single := schema.VARIANTS[variant].items if variant else "") in _LITERAL_VARIANTS:
         many = getattr(argument, variant)
         if any(one.as_name is not None for one in many):
             return argument
         literals: dict[str, Any] = {f"{_LITERAL_VARIANTS[single]}s": [astuple(one)[1] for one in many]}
-        argument = Argument(**literals)
+        argument = schema.Argument(**literals)
     if (optional := argument.as_optional_tensor) is not None:
         tensor = optional.as_tensor
-        return Argument(as_none=True) if tensor is None else Argument(as_tensor=tensor)
+        return schema.Argument(as_none=True) if tensor is None else schema.Argument(as_tensor=tensor)
     if (optionals := argument.as_optional_tensors) is not None:
         tensors = [each.as_tensor for each in optionals if each.as_tensor is not None]
-        argument = argument if len(tensors) != len(optionals) else Argument(as_tensors=tensors)
-    if variant in _LISTS and not getattr(argument, variant_of(argument)):
-        return Argument(as_tensors=[])
+        argument = argument if len(tensors) != len(optionals) else schema.Argument(as_tensors=tensors)
+    if variant in _LISTS and not getattr(argument, schema.variant_of(argument)):
+        return schema.Argument(as_tensors=[])
     return argument
 
 
 _LITERAL_VARIANTS = {"as_sym_int": "as_int", "as_sym_float": "as_float", "as_sym_bool": "as_bool"}
 """The literal's variant for each variant of a possibly symbolic number."""
 
-_LISTS = frozenset(variant for variant, row in VARIANTS.items() if row.items)
+_LISTS = frozenset(variant for variant, row in schema.VARIANTS.items() if row.items)
 """The list variants. An empty one always means the empty list, which is encoded as `as_tensors`."""
 
 
-def canonicalize(program: Program) -> Program:
+def canonicalize(program: schema.Program) -> schema.Program:
     """Return the canonical form of a valid program, as a program. Does not change `program`.
 
     The result can be loaded. With the same weights it computes the same, and it returns its results in the same order.
@@ -172,14 +145,14 @@ def canonicalize(program: Program) -> Program:
         raise LimitError("the program nests too deeply to be made canonical") from None
 
 
-def _canonical(program: Program) -> Program:
+def _canonical(program: schema.Program) -> schema.Program:
     module = program.graph_module
     ordered = arrangement(program)
     signature, symbols = ordered.signature, ordered.symbols
     graph, names = canonical_graph(ordered.form), ordered.form.names
     _rename_symbols(graph, symbols)
-    return Program(
-        graph_module=GraphModule(
+    return schema.Program(
+        graph_module=schema.GraphModule(
             graph,
             _renamed_signature(signature, graph, names),
             _module_calls(module.module_call_graph, names),
@@ -187,7 +160,7 @@ def _canonical(program: Program) -> Program:
         ),
         opset_version=dict(sorted(program.opset_version.items())),
         range_constraints=symbols.ranges(),
-        schema_version=SchemaVersion(*SCHEMA_VERSION),
+        schema_version=schema.SchemaVersion(*schema.SCHEMA_VERSION),
         verifiers=sorted(set(program.verifiers)),
         guards_code=sorted(set(program.guards_code)),
         requires=sorted(set(program.requires)),
@@ -198,22 +171,24 @@ def _canonical(program: Program) -> Program:
 # ------------------------------------------------------------------------------------------------------- interface
 
 
-def _renamed_signature(signature: GraphSignature, graph: Graph, names: dict[str, str]) -> GraphSignature:
+def _renamed_signature(
+    signature: schema.GraphSignature, graph: schema.Graph, names: dict[str, str]
+) -> schema.GraphSignature:
     """Return the signature with the renamed inputs and outputs of the graph in its specs."""
     inputs, outputs = [], []
     for index, (spec, argument) in enumerate(zip(signature.input_specs, graph.inputs, strict=True)):
         variant, held = variant_of_spec(spec)
-        inputs.append(InputSpec(**{variant: _renamed_spec(held, argument, names, f"in_{index}")}))
+        inputs.append(schema.InputSpec(**{variant: _renamed_spec(held, argument, names, f"in_{index}")}))
     for result, argument in zip(signature.output_specs, graph.outputs, strict=True):
         variant, held = variant_of_spec(result)
-        outputs.append(OutputSpec(**{variant: _renamed_spec(held, argument, names, "")}))
-    return GraphSignature(inputs, outputs)
+        outputs.append(schema.OutputSpec(**{variant: _renamed_spec(held, argument, names, "")}))
+    return schema.GraphSignature(inputs, outputs)
 
 
-def _renamed_spec(spec: Any, argument: Argument, names: dict[str, str], literal: str) -> Any:
-    if isinstance(spec, InputToConstantInputSpec):
-        return InputToConstantInputSpec(literal, spec.value)
-    if isinstance(spec.arg, Argument):
+def _renamed_spec(spec: Any, argument: schema.Argument, names: dict[str, str], literal: str) -> Any:
+    if isinstance(spec, schema.InputToConstantInputSpec):
+        return schema.InputToConstantInputSpec(literal, spec.value)
+    if isinstance(spec.arg, schema.Argument):
         return type(spec)(argument)
     changed = {"arg": replace(spec.arg, name=names.get(spec.arg.name, spec.arg.name))}
     user_input = getattr(spec, "user_input_name", None)
@@ -226,17 +201,17 @@ def _renamed_spec(spec: Any, argument: Argument, names: dict[str, str], literal:
 # -------------------------------------------------------------------------------------------------------- symbols
 
 
-Symbolic = TypeVar("Symbolic", SymInt, SymFloat, SymBool)
+Symbolic = TypeVar("Symbolic", schema.SymInt, schema.SymFloat, schema.SymBool)
 
 _LITERALS: dict[type, tuple[str, Any]] = {
-    SymInt: ("as_int", int),
-    SymFloat: ("as_float", float),
-    SymBool: ("as_bool", bool),
+    schema.SymInt: ("as_int", int),
+    schema.SymFloat: ("as_float", float),
+    schema.SymBool: ("as_bool", bool),
 }
 """The variant of a literal in each kind of symbolic value, and the literal's type."""
 
 
-def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
+def _rename_symbols(graph: schema.Graph, symbols: SymbolNames) -> None:
     """Rename the symbols in a graph and its subgraphs, and remove hints. Changes the graph, which must not be shared."""
 
     def renamed(value: Symbolic) -> Symbolic:
@@ -246,11 +221,13 @@ def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
         known = symbols.content(text)
         variant, kind = _LITERALS[type(value)]
         if type(known) is kind:
-            literal: dict[str, Any] = {variant: encode_float(known) if variant == "as_float" else known}
+            literal: dict[str, Any] = {
+                variant: schema.encode_float(known) if variant == "as_float" else known
+            }
             return type(value)(**literal)
-        return type(value)(as_expr=SymExpr(symbols.expression(text)))
+        return type(value)(as_expr=schema.SymExpr(symbols.expression(text)))
 
-    def meta(value: TensorMeta) -> TensorMeta:
+    def meta(value: schema.TensorMeta) -> schema.TensorMeta:
         parts = (*value.sizes, *value.strides, value.storage_offset)
         if all(part.as_expr is None for part in parts) and value.sparse is None:
             return value
@@ -268,31 +245,33 @@ def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
     graph.sym_float_values = {name: renamed(value) for name, value in graph.sym_float_values.items()}
     for node in graph.nodes:
         for named in node.inputs:
-            for subgraph in subgraphs_in(named.arg):
+            for subgraph in schema.subgraphs_in(named.arg):
                 _rename_symbols(subgraph, symbols)
 
 
 # ---------------------------------------------------------------------------------------------------- module calls
 
 
-def _module_calls(entries: list[ModuleCallEntry], names: dict[str, str]) -> list[ModuleCallEntry]:
+def _module_calls(
+    entries: list[schema.ModuleCallEntry], names: dict[str, str]
+) -> list[schema.ModuleCallEntry]:
     """Return the module calls sorted by name, the root first. Names that are not (or no longer) values are numbered."""
     stale: dict[str, str] = {}
 
     def rename(name: str) -> str:
         return names.get(name) or stale.setdefault(name, f"absent_{len(stale)}")
 
-    renaming = Renaming(rename, lambda held: held)
+    renaming = schema.Renaming(rename, lambda held: held)
     return [
-        ModuleCallEntry(
+        schema.ModuleCallEntry(
             entry.fqn, None if entry.signature is None else _module_call(entry.signature, renaming)
         )
         for entry in sorted(entries, key=lambda entry: entry.fqn)
     ]
 
 
-def _module_call(call: ModuleCallSignature, renaming: Renaming) -> ModuleCallSignature:
-    return ModuleCallSignature(
+def _module_call(call: schema.ModuleCallSignature, renaming: schema.Renaming) -> schema.ModuleCallSignature:
+    return schema.ModuleCallSignature(
         inputs=[canonical_argument(argument, renaming) for argument in call.inputs],
         outputs=[canonical_argument(argument, renaming) for argument in call.outputs],
         in_spec=_treespec(call.in_spec),

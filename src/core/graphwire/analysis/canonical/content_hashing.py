@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from graphwire import schema
 from graphwire.analysis.canonical.graph_content import (
     ArrangedGraph,
     References,
@@ -35,20 +36,6 @@ from graphwire.analysis.canonical.symbol_names import (
 )
 from graphwire.analysis.elements import row_major_parts
 from graphwire.errors import LimitError, MissingRecordError, SchemaError
-from graphwire.schema import (
-    ITEM_SIZES,
-    Argument,
-    ConstantValue,
-    Graph,
-    GraphSignature,
-    InputSpec,
-    ModuleCallEntry,
-    OutputSpec,
-    PayloadMeta,
-    Program,
-    TensorMeta,
-    value_name,
-)
 
 # -------------------------------------- digests of weights and constants that do not depend on their layout in the file
 
@@ -66,12 +53,12 @@ class PayloadSet(Protocol):
     """The interface of `graphwire.wire.payloads.Payloads` that this package uses."""
 
     @property
-    def weights(self) -> Mapping[str, PayloadMeta]:
+    def weights(self) -> Mapping[str, schema.PayloadMeta]:
         """By qualified name."""
         ...
 
     @property
-    def constants(self) -> Mapping[str, PayloadMeta]:
+    def constants(self) -> Mapping[str, schema.PayloadMeta]:
         """By qualified name."""
         ...
 
@@ -117,7 +104,7 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
 class NamedPayload(NamedTuple):
     """A weight or constant with the place of its elements."""
 
-    meta: PayloadMeta
+    meta: schema.PayloadMeta
     record: str
     """The full name of its record."""
     sharing: list[str]
@@ -147,7 +134,7 @@ def named_payloads(payloads: PayloadSet) -> dict[tuple[str, str], NamedPayload]:
     return found
 
 
-def _meta_content(meta: PayloadMeta, shared: list[str]) -> dict[str, Any]:
+def _meta_content(meta: schema.PayloadMeta, shared: list[str]) -> dict[str, Any]:
     """Return the content of a payload's metadata, independent of its position in the file. Facts that do not apply are
     omitted."""
     content: dict[str, Any] = {
@@ -168,12 +155,12 @@ def _meta_content(meta: PayloadMeta, shared: list[str]) -> dict[str, Any]:
     return dict(sorted(content.items()))
 
 
-def is_empty(meta: PayloadMeta) -> bool:
+def is_empty(meta: schema.PayloadMeta) -> bool:
     """Return whether a tensor has no elements."""
     return meta.tensor_meta is not None and any(size.as_int == 0 for size in meta.tensor_meta.sizes)
 
 
-def payload_facts(meta: PayloadMeta) -> dict[str, str]:
+def payload_facts(meta: schema.PayloadMeta) -> dict[str, str]:
     """Return the facts about a payload's metadata as text, independent of its position in the file."""
     facts = {"parameter": "yes" if meta.is_param else "no"}
     if (tensor := meta.tensor_meta) is not None:
@@ -188,7 +175,7 @@ def payload_facts(meta: PayloadMeta) -> dict[str, str]:
     return facts if meta.placement is None else {**facts, "placement": meta.placement}
 
 
-def _dimensions(tensor: TensorMeta) -> list[tuple[int, int]]:
+def _dimensions(tensor: schema.TensorMeta) -> list[tuple[int, int]]:
     """Return the size and stride of each dimension whose size is not 1."""
     return [
         (size.as_int or 0, stride.as_int or 0)
@@ -197,7 +184,7 @@ def _dimensions(tensor: TensorMeta) -> list[tuple[int, int]]:
     ]
 
 
-def _unusual_strides(tensor: TensorMeta) -> dict[str, list[Any]]:
+def _unusual_strides(tensor: schema.TensorMeta) -> dict[str, list[Any]]:
     """Return two facts, each only if it applies: `order`, the dimensions whose size is not 1, numbered among these, the
     greatest stride first; and `expanded`, all strides, if one of these dimensions has the stride 0."""
     dimensions = _dimensions(tensor)
@@ -208,7 +195,7 @@ def _unusual_strides(tensor: TensorMeta) -> dict[str, list[Any]]:
     return found
 
 
-def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterator[memoryview | bytes]:
+def _parts(payloads: PayloadSet, record_name: str, meta: schema.PayloadMeta) -> Iterator[memoryview | bytes]:
     """Yield the bytes of a tensor's elements, the dimension with the greatest stride outermost. Yields the whole record if
     the payload is not a plain tensor, or if its element size is unknown."""
     tensor = meta.tensor_meta
@@ -218,7 +205,7 @@ def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterato
     if record is None:
         raise MissingRecordError(f"there is no record {record_name!r}", place=record_name)
     view = record.view().cast("B")
-    item = 0 if tensor is None or meta.use_pickle else ITEM_SIZES.get(tensor.dtype_text, 0)
+    item = 0 if tensor is None or meta.use_pickle else schema.ITEM_SIZES.get(tensor.dtype_text, 0)
     if tensor is None or not item:
         yield view
         return
@@ -260,12 +247,12 @@ inputs and gradients with respect to them have the order of the user inputs."""
 class Arrangement(NamedTuple):
     """A program's signature in canonical order, its graphs arranged and its symbols renamed."""
 
-    signature: GraphSignature
+    signature: schema.GraphSignature
     form: ArrangedGraph
     symbols: SymbolNames
 
 
-def content_hash(program: Program, payloads: PayloadSet | None = None) -> str:
+def content_hash(program: schema.Program, payloads: PayloadSet | None = None) -> str:
     """Return a program's content hash: `gw1:` and 64 hexadecimal digits; with payloads, `gw1w:` and 64 digits.
 
     Args:
@@ -280,7 +267,7 @@ def content_hash(program: Program, payloads: PayloadSet | None = None) -> str:
     return document_hash(program_content(program), program, payloads)
 
 
-def document_hash(content: bytes, program: Program, payloads: PayloadSet | None = None) -> str:
+def document_hash(content: bytes, program: schema.Program, payloads: PayloadSet | None = None) -> str:
     """Return the content hash of a program from its content (`program_content`). Raises what `content_hash` raises."""
     letter = "" if payloads is None else "w"
     name = f"gw{HASH_VERSION}{letter}"
@@ -294,7 +281,7 @@ def document_hash(content: bytes, program: Program, payloads: PayloadSet | None 
     return f"{name}:{found.hexdigest()}"
 
 
-def program_content(program: Program, arranged_already: Arrangement | None = None) -> bytes:
+def program_content(program: schema.Program, arranged_already: Arrangement | None = None) -> bytes:
     """Return the bytes of a program's content tree.
 
     Args:
@@ -310,7 +297,7 @@ def program_content(program: Program, arranged_already: Arrangement | None = Non
         raise LimitError("the program nests too deeply to be compared") from None
 
 
-def arrangement(program: Program) -> Arrangement:
+def arrangement(program: schema.Program) -> Arrangement:
     """Return the order of nodes and the names that a program's content uses.
 
     Raises:
@@ -330,7 +317,7 @@ def arrangement(program: Program) -> Arrangement:
 # --------------------------------------------------------------------------------------------------------- content
 
 
-def _content(program: Program, arrangement: Arrangement) -> dict[str, Any]:
+def _content(program: schema.Program, arrangement: Arrangement) -> dict[str, Any]:
     module, (signature, form, symbols) = program.graph_module, arrangement
     add_known_values(form, symbols.content, {})
     _number_objects(form)
@@ -360,7 +347,7 @@ def _number_objects(form: ArrangedGraph) -> None:
             place[-1] = names.setdefault(name, f"object_{len(names)}")
 
 
-def _spec(spec: InputSpec | OutputSpec, names: Mapping[str, str]) -> list[Any]:
+def _spec(spec: schema.InputSpec | schema.OutputSpec, names: Mapping[str, str]) -> list[Any]:
     variant, held = variant_of_spec(spec)
     _, kind, field = SPEC_KINDS[variant]
     content = [kind]
@@ -376,18 +363,18 @@ def _spec(spec: InputSpec | OutputSpec, names: Mapping[str, str]) -> list[Any]:
     return content
 
 
-def _literal(value: ConstantValue) -> Any:
+def _literal(value: schema.ConstantValue) -> Any:
     if value.as_float is not None:
         return content_float(value.as_float)
     held = (value.as_bool, value.as_int, value.as_string)
     return next((each for each in held if each is not None), None)
 
 
-def _module_calls(entries: Sequence[ModuleCallEntry], names: Mapping[str, str]) -> list[Any]:
+def _module_calls(entries: Sequence[schema.ModuleCallEntry], names: Mapping[str, str]) -> list[Any]:
     """Return the module calls sorted by name, the root first. Names that are not (or no longer) values are numbered."""
     stale: dict[str, str] = {}
 
-    def content(arguments: Sequence[Argument]) -> list[Any]:
+    def content(arguments: Sequence[schema.Argument]) -> list[Any]:
         found = References([], [])
         contents = [argument_content(argument, found) for argument in arguments]
         for place, name in found.values:
@@ -409,7 +396,7 @@ def _module_calls(entries: Sequence[ModuleCallEntry], names: Mapping[str, str]) 
 # ------------------------------------------------------------------------------------------------------- interface
 
 
-def variant_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
+def variant_of_spec(spec: schema.InputSpec | schema.OutputSpec) -> tuple[str, Any]:
     """Return the variant of a spec that is set, and its value.
 
     Raises:
@@ -421,13 +408,17 @@ def variant_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
     raise SchemaError("a spec of the signature has no variant")
 
 
-def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSignature, Graph]:
+def _ordered_interface(
+    signature: schema.GraphSignature, graph: schema.Graph
+) -> tuple[schema.GraphSignature, schema.Graph]:
     """Return the signature and the graph with inputs and outputs in canonical order, which does not depend on the order of
     registration and tracing."""
     pairs = list(zip(signature.input_specs, graph.inputs, strict=True))
-    places = {value_name(argument): place for place, (spec, argument) in enumerate(pairs) if spec.user_input}
+    places = {
+        schema.value_name(argument): place for place, (spec, argument) in enumerate(pairs) if spec.user_input
+    }
 
-    def rank(pair: tuple[InputSpec | OutputSpec, Argument]) -> tuple[int, str, int]:
+    def rank(pair: tuple[schema.InputSpec | schema.OutputSpec, schema.Argument]) -> tuple[int, str, int]:
         variant, held = variant_of_spec(pair[0])
         position, _, field = SPEC_KINDS[variant]
         place = places.get(getattr(held, "user_input_name", None), 0)
@@ -435,12 +426,12 @@ def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSi
 
     inputs = sorted(pairs, key=rank)
     outputs = sorted(zip(signature.output_specs, graph.outputs, strict=True), key=rank)
-    ordered = GraphSignature([spec for spec, _ in inputs], [spec for spec, _ in outputs])
+    ordered = schema.GraphSignature([spec for spec, _ in inputs], [spec for spec, _ in outputs])
     arguments = [argument for _, argument in inputs], [argument for _, argument in outputs]
     return ordered, replace(graph, inputs=arguments[0], outputs=arguments[1])
 
 
-def _interface_names(signature: GraphSignature) -> list[str | None]:
+def _interface_names(signature: schema.GraphSignature) -> list[str | None]:
     """Return the name in the spec of each input, by position. Inputs that are literals have no name in the graph."""
     named = [spec.constant_input or spec.user_input for spec in signature.input_specs]
     return [None if each is None else each.name for each in named]

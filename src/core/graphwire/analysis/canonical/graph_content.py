@@ -16,36 +16,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from graphwire import schema
 from graphwire.analysis.canonical.node_order import Effect, Step, effect_of, node_order
 from graphwire.analysis.canonical.symbol_names import content_bytes, content_float, digest, treespec_content
-from graphwire.schema import (
-    DTYPE_NAMES,
-    VARIANTS,
-    Argument,
-    ComplexValue,
-    CustomObjArgument,
-    Graph,
-    GraphArgument,
-    Layout,
-    MappingEntry,
-    MemoryFormat,
-    Node,
-    OptionalTensorArgument,
-    SequenceValue,
-    SliceValue,
-    SymBool,
-    SymBoolArgument,
-    SymFloat,
-    SymFloatArgument,
-    SymInt,
-    SymIntArgument,
-    TensorArgument,
-    TensorMeta,
-    TreespecArgument,
-    by_variant,
-    names_in,
-    results_of,
-)
 
 # ------------------------------------------------------------------------------------------- content trees of arguments
 # one form for each meaning, although the schema may have several variants for it.
@@ -61,19 +34,19 @@ from graphwire.schema import (
 
 
 _LAYOUTS: Final = {
-    Layout.SparseCoo: "sparse_coo",
-    Layout.SparseCsr: "sparse_csr",
-    Layout.SparseCsc: "sparse_csc",
-    Layout.SparseBsr: "sparse_bsr",
-    Layout.SparseBsc: "sparse_bsc",
-    Layout._mkldnn: "_mkldnn",
-    Layout.Strided: "strided",
+    schema.Layout.SparseCoo: "sparse_coo",
+    schema.Layout.SparseCsr: "sparse_csr",
+    schema.Layout.SparseCsc: "sparse_csc",
+    schema.Layout.SparseBsr: "sparse_bsr",
+    schema.Layout.SparseBsc: "sparse_bsc",
+    schema.Layout._mkldnn: "_mkldnn",
+    schema.Layout.Strided: "strided",
 }
 _MEMORY_FORMATS: Final = {
-    MemoryFormat.ContiguousFormat: "contiguous_format",
-    MemoryFormat.ChannelsLast: "channels_last",
-    MemoryFormat.ChannelsLast3d: "channels_last_3d",
-    MemoryFormat.PreserveFormat: "preserve_format",
+    schema.MemoryFormat.ContiguousFormat: "contiguous_format",
+    schema.MemoryFormat.ChannelsLast: "channels_last",
+    schema.MemoryFormat.ChannelsLast3d: "channels_last_3d",
+    schema.MemoryFormat.PreserveFormat: "preserve_format",
 }
 
 
@@ -82,13 +55,13 @@ class References(NamedTuple):
 
     values: list[tuple[list[Any], str]]
     """References to values and objects by name, and to nodes by the key that `results_of` returns."""
-    graphs: list[tuple[list[Any], Graph]]
+    graphs: list[tuple[list[Any], schema.Graph]]
 
 
 Content: TypeAlias = Callable[[Any, References], Any]
 
 
-def argument_content(argument: Argument, found: References) -> Any:
+def argument_content(argument: schema.Argument, found: References) -> Any:
     """Return the content of an argument. Adds its references to `found`; they are None until they are filled in."""
     if argument.as_tensor is not None:
         return _value(argument.as_tensor.name, found)
@@ -99,7 +72,7 @@ def argument_content(argument: Argument, found: References) -> Any:
     return ["nothing"]
 
 
-def layout_content(layout: Layout, name: str | None = None) -> str:
+def layout_content(layout: schema.Layout, name: str | None = None) -> str:
     """Return torch's name of a layout, including layouts without a number in the schema."""
     return name or _LAYOUTS.get(layout, "unknown")
 
@@ -110,29 +83,29 @@ def _value(name: str, found: References) -> list[Any]:
     return place
 
 
-def _tensor(argument: TensorArgument, found: References) -> Any:
+def _tensor(argument: schema.TensorArgument, found: References) -> Any:
     return _value(argument.name, found)
 
 
-def _optional_tensor(argument: OptionalTensorArgument, found: References) -> Any:
+def _optional_tensor(argument: schema.OptionalTensorArgument, found: References) -> Any:
     return None if argument.as_tensor is None else _value(argument.as_tensor.name, found)
 
 
-def _sym_int_argument(argument: SymIntArgument, found: References) -> Any:
+def _sym_int_argument(argument: schema.SymIntArgument, found: References) -> Any:
     return argument.as_int if argument.as_name is None else _value(argument.as_name, found)
 
 
-def _sym_float_argument(argument: SymFloatArgument, found: References) -> Any:
+def _sym_float_argument(argument: schema.SymFloatArgument, found: References) -> Any:
     if argument.as_name is not None:
         return _value(argument.as_name, found)
     return None if argument.as_float is None else content_float(argument.as_float)
 
 
-def _sym_bool_argument(argument: SymBoolArgument, found: References) -> Any:
+def _sym_bool_argument(argument: schema.SymBoolArgument, found: References) -> Any:
     return argument.as_bool if argument.as_name is None else _value(argument.as_name, found)
 
 
-def _object(argument: CustomObjArgument, found: References) -> Any:
+def _object(argument: schema.CustomObjArgument, found: References) -> Any:
     place = ["object", argument.class_fqn, None]
     found.values.append((place, argument.name))
     return place
@@ -140,39 +113,39 @@ def _object(argument: CustomObjArgument, found: References) -> Any:
 
 def _results(node: str, found: References) -> Any:
     place = ["results", None]
-    found.values.append((place, results_of(node)))
+    found.values.append((place, schema.results_of(node)))
     return place
 
 
-def _graph(argument: GraphArgument, found: References) -> Any:
+def _graph(argument: schema.GraphArgument, found: References) -> Any:
     place = ["graph", None]
     found.graphs.append((place, argument.graph))
     return place
 
 
-def _sequence(value: SequenceValue, found: References) -> Any:
+def _sequence(value: schema.SequenceValue, found: References) -> Any:
     # `map` adds no Python frame, so values can nest 50 % deeper before the recursion limit.
     return ["list", *map(argument_content, value.items, repeat(found))]
 
 
-def _mapping(entries: list[MappingEntry], found: References) -> Any:
+def _mapping(entries: list[schema.MappingEntry], found: References) -> Any:
     pairs = [[argument_content(each.key, found), argument_content(each.value, found)] for each in entries]
     return ["mapping", *pairs]
 
 
-def _text_mapping(entries: dict[str, Argument], found: References) -> Any:
+def _text_mapping(entries: dict[str, schema.Argument], found: References) -> Any:
     return ["mapping", *[[key, argument_content(value, found)] for key, value in entries.items()]]
 
 
-def _slice(value: SliceValue, found: References) -> Any:
+def _slice(value: schema.SliceValue, found: References) -> Any:
     return ["slice", *map(argument_content, (value.start, value.stop, value.step), repeat(found))]
 
 
-def _complex(value: ComplexValue, _found: References) -> Any:
+def _complex(value: schema.ComplexValue, _found: References) -> Any:
     return ["complex", content_float(value.real), content_float(value.imag)]
 
 
-def _treespec(value: str | TreespecArgument, _found: References) -> Any:
+def _treespec(value: str | schema.TreespecArgument, _found: References) -> Any:
     return ["treespec", treespec_content(value if isinstance(value, str) else value.spec)]
 
 
@@ -196,7 +169,7 @@ _CONTENT: Final[dict[str, Content]] = {
     "as_sym_int": _sym_int_argument,
     "as_none": lambda _value, _found: None,
     "as_float": lambda value, _found: content_float(value),
-    "as_scalar_type": _kind("dtype", lambda value: DTYPE_NAMES.get(value, "unknown")),
+    "as_scalar_type": _kind("dtype", lambda value: schema.DTYPE_NAMES.get(value, "unknown")),
     "as_graph": _graph,
     "as_memory_format": _kind("memory format", lambda value: _MEMORY_FORMATS.get(value, "unknown")),
     "as_layout": _kind("layout", layout_content),
@@ -215,9 +188,9 @@ _CONTENT: Final[dict[str, Content]] = {
 }
 """The content function of each variant that is neither a plain literal nor a list of another variant's values."""
 
-ARGUMENT_CONTENT: Final[dict[str, Content]] = by_variant(
+ARGUMENT_CONTENT: Final[dict[str, Content]] = schema.by_variant(
     {
-        **{variant: _literal(row.kind) for variant, row in VARIANTS.items() if not row.items},
+        **{variant: _literal(row.kind) for variant, row in schema.VARIANTS.items() if not row.items},
         **_CONTENT,
     },
     _listed,
@@ -236,7 +209,7 @@ ExpressionContent = Callable[[str], Any]
 class ArrangedGraph(NamedTuple):
     """A graph with the canonical order of its nodes and the canonical names of its values."""
 
-    graph: Graph
+    graph: schema.Graph
     """The original graph."""
     names: dict[str, str]
     """The new name of each value, in order. If all results of a node are read together, also its name, under `results_of`."""
@@ -252,7 +225,7 @@ class ArrangedGraph(NamedTuple):
     """References to objects that are not values, in order: constants that have no input."""
 
 
-def arrange_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> ArrangedGraph:
+def arrange_graph(graph: schema.Graph, input_names: Sequence[str | None] = ()) -> ArrangedGraph:
     """Return the canonical order and names of a graph, with its content except for values and subgraphs.
 
     Args:
@@ -276,7 +249,7 @@ def arrange_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> Arran
     for index in order:
         draft, node = drafts[index], graph.nodes[index]
         content: dict[str, Any] = {"inputs": draft.inputs, "operator": node.target, "outputs": draft.outputs}
-        if node.name is not None and (name := names.get(results_of(node.name))) is not None:
+        if node.name is not None and (name := names.get(schema.results_of(node.name))) is not None:
             content["results"] = name
         if draft.is_tuple:
             content["tuple"] = True
@@ -288,7 +261,7 @@ def arrange_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> Arran
     return ArrangedGraph(graph, names, order, effect, whole, [draft.inside for draft in drafts], nameless)
 
 
-def steps_of(graph: Graph) -> list[Step]:
+def steps_of(graph: schema.Graph) -> list[Step]:
     """Return the step of each node: the facts that the canonical order depends on."""
     outside = References([], [])
     for argument in graph.outputs:
@@ -310,7 +283,7 @@ class _Draft(NamedTuple):
     inside: list[tuple[list[Any], ArrangedGraph]]
 
 
-def _draft(node: Node) -> _Draft:
+def _draft(node: schema.Node) -> _Draft:
     found = References([], [])
     named = node.inputs
     if len(named) > 1 and named[-1].name:
@@ -327,7 +300,9 @@ def _draft(node: Node) -> _Draft:
     return _Draft(inputs, outputs, is_tuple, found, uses, inside)
 
 
-def _steps(graph: Graph, drafts: Sequence[_Draft], taken: Iterable[tuple[list[Any], str]]) -> list[Step]:
+def _steps(
+    graph: schema.Graph, drafts: Sequence[_Draft], taken: Iterable[tuple[list[Any], str]]
+) -> list[Step]:
     """Return the step of each node.
 
     Args:
@@ -339,19 +314,21 @@ def _steps(graph: Graph, drafts: Sequence[_Draft], taken: Iterable[tuple[list[An
     for node, draft in zip(graph.nodes, drafts, strict=True):
         references = [name for _, name in draft.found.values]
         makes = references[draft.uses :]
-        if read_whole and node.name is not None and results_of(node.name) in read_whole:
-            makes.append(results_of(node.name))
+        if read_whole and node.name is not None and schema.results_of(node.name) in read_whole:
+            makes.append(schema.results_of(node.name))
         shape = content_bytes([draft.inputs, draft.is_tuple, len(makes)])
         effect = effect_of(node, [each.effect for _, each in draft.inside])
         steps.append(Step(node.target, shape, tuple(references[: draft.uses]), tuple(makes), effect))
     return steps
 
 
-def _value_names(graph: Graph, input_names: Sequence[str | None], steps: Iterable[Step]) -> dict[str, str]:
+def _value_names(
+    graph: schema.Graph, input_names: Sequence[str | None], steps: Iterable[Step]
+) -> dict[str, str]:
     given = graph.input_names or input_names
     names: dict[str, str] = {}
     for index, argument in enumerate(graph.inputs):
-        names.update((name, f"in_{index}") for name in names_in(argument))
+        names.update((name, f"in_{index}") for name in schema.names_in(argument))
         literal = given[index] if index < len(given) else None
         if literal is not None:
             names.setdefault(literal, f"in_{index}")
@@ -390,7 +367,7 @@ def expressions_of(form: ArrangedGraph) -> Iterator[str]:
     numbers = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
     for name in form.names:
         meta = graph.tensor_values.get(name)
-        values: Iterable[SymInt | SymFloat | SymBool | None]
+        values: Iterable[schema.SymInt | schema.SymFloat | schema.SymBool | None]
         if meta is not None:
             values = (*meta.sizes, *meta.strides, meta.storage_offset)
         else:
@@ -431,7 +408,7 @@ def add_known_values(
             place[-1] = inner.content
 
 
-def tensor_content(meta: TensorMeta, expression: ExpressionContent) -> dict[str, Any]:
+def tensor_content(meta: schema.TensorMeta, expression: ExpressionContent) -> dict[str, Any]:
     """Return the content of a tensor's metadata."""
     return {
         "device": [meta.device.type, meta.device.index],
@@ -444,16 +421,16 @@ def tensor_content(meta: TensorMeta, expression: ExpressionContent) -> dict[str,
     }
 
 
-def _sym_int(value: SymInt, expression: ExpressionContent) -> Any:
+def _sym_int(value: schema.SymInt, expression: ExpressionContent) -> Any:
     return value.as_int if value.as_expr is None else expression(value.as_expr.expr_str)
 
 
-def _sym_float(value: SymFloat, expression: ExpressionContent) -> Any:
+def _sym_float(value: schema.SymFloat, expression: ExpressionContent) -> Any:
     if value.as_expr is not None:
         number = expression(value.as_expr.expr_str)
         return float(number) if type(number) is int and abs(number) < 1 << 53 else number
     return None if value.as_float is None else content_float(value.as_float)
 
 
-def _sym_bool(value: SymBool, expression: ExpressionContent) -> Any:
+def _sym_bool(value: schema.SymBool, expression: ExpressionContent) -> Any:
     return value.as_bool if value.as_expr is None else expression(value.as_expr.expr_str)

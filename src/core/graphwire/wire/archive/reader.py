@@ -14,21 +14,7 @@ from zlib_ng import zlib_ng
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
 from graphwire.process import count_bytes
-from graphwire.wire.archive.directory import (
-    DESCRIPTOR_MAGIC,
-    EXTRA_HEAD,
-    FLAG_DESCRIPTOR,
-    FLAG_UTF8,
-    LOCAL_HEADER,
-    LOCAL_MAGIC,
-    MAX32,
-    PADDING_FIELD,
-    STORED,
-    ZIP64_FIELD,
-    Entry,
-    extra_fields,
-    read_directory,
-)
+from graphwire.wire.archive import directory as zip_layout
 from graphwire.wire.archive.source import (
     ALIGNMENT,
     CLOSED,
@@ -122,7 +108,7 @@ class ArchiveReader(Closing):
         self.limits = limits
         """The limits that apply."""
         try:
-            self._directory = read_directory(source, limits)
+            self._directory = zip_layout.read_directory(source, limits)
             entries = [entry for entry in self._directory.entries if not entry.is_folder]
             self.root = _root([entry.name for entry in entries])
         except BaseException:
@@ -142,7 +128,7 @@ class ArchiveReader(Closing):
     @property
     def marks_utf8(self) -> bool:
         """Whether every name is marked as UTF-8, as graphwire does. Python's zipfile marks only names that are not ASCII."""
-        return all(entry.flags & FLAG_UTF8 for entry in self._directory.entries)
+        return all(entry.flags & zip_layout.FLAG_UTF8 for entry in self._directory.entries)
 
     @property
     def is_remote(self) -> bool:
@@ -206,7 +192,7 @@ class ArchiveReader(Closing):
         Raises:
             MissingRecordError: the archive has no such record.
         """
-        return self._entry(name).method == STORED
+        return self._entry(name).method == zip_layout.STORED
 
     def offset(self, name: str) -> int:
         """Return the offset of the record's data, in bytes from the start of the archive.
@@ -249,7 +235,7 @@ class ArchiveReader(Closing):
             ArchiveError: it is damaged.
         """
         entry = self._entry(name)
-        if entry.method != STORED or self._source.is_remote:
+        if entry.method != zip_layout.STORED or self._source.is_remote:
             return self.copy(name)
         if entry.size == 0:
             return memoryview(bytearray())
@@ -264,7 +250,7 @@ class ArchiveReader(Closing):
             ArchiveError: it is damaged.
         """
         entry = self._entry(name)
-        if entry.method == STORED:
+        if entry.method == zip_layout.STORED:
             return self._source.read_at(self._data_offset(entry), min(count, entry.size))
         return next(self._chunks(entry, whole=False), b"")[:count]
 
@@ -278,7 +264,7 @@ class ArchiveReader(Closing):
             ArchiveError: it is damaged in another way.
         """
         entry = self._entry(name)
-        if entry.method == STORED:
+        if entry.method == zip_layout.STORED:
             memory = allocate(entry.size)
             crc = 0
             for part in self._stored_parts(entry, memory):
@@ -309,7 +295,7 @@ class ArchiveReader(Closing):
             ArchiveError: the record is deflated, damaged or ends before the range does, or the file became shorter.
         """
         entry = self._entry(name)
-        if entry.method != STORED or not 0 <= offset <= entry.size - memory.nbytes:
+        if entry.method != zip_layout.STORED or not 0 <= offset <= entry.size - memory.nbytes:
             raise ArchiveError(
                 f"the record has no {memory.nbytes:,} stored bytes at {offset:,}", place=f"record {name!r}"
             )
@@ -339,7 +325,7 @@ class ArchiveReader(Closing):
         crc = 0
         chunks: Iterable[bytes | memoryview] = (
             self._stored_parts(entry, memoryview(bytearray(min(entry.size, _CHUNK_BYTES))))
-            if entry.method == STORED
+            if entry.method == zip_layout.STORED
             else self._chunks(entry, whole=False)
         )
         for chunk in chunks:
@@ -383,7 +369,7 @@ class ArchiveReader(Closing):
         """
         entry = self._entry(name)
         source: Source
-        if entry.method == STORED:
+        if entry.method == zip_layout.STORED:
             source = PartSource(self._source, self._data_offset(entry), entry.size)
         else:
             source = BufferSource(self.read(name))
@@ -406,7 +392,7 @@ class ArchiveReader(Closing):
         """Close the source. Mapped memory stays valid."""
         self._source.close()
 
-    def _entry(self, name: str) -> Entry:
+    def _entry(self, name: str) -> zip_layout.Entry:
         entry = self._entries.get(name)
         if entry is None:
             import difflib
@@ -419,7 +405,7 @@ class ArchiveReader(Closing):
             )
         return entry
 
-    def _data_offset(self, entry: Entry) -> int:
+    def _data_offset(self, entry: zip_layout.Entry) -> int:
         """Return the offset of a record's data, after a check of its header."""
         if not self._source.is_remote:
             return _data_offset(self._source, entry)
@@ -428,7 +414,7 @@ class ArchiveReader(Closing):
             found = self._offsets[entry.offset] = _data_offset(self._source, entry)
         return found
 
-    def _stored_parts(self, entry: Entry, memory: memoryview) -> Iterator[memoryview]:
+    def _stored_parts(self, entry: zip_layout.Entry, memory: memoryview) -> Iterator[memoryview]:
         """Yield the bytes of a stored record in parts of `memory`, which they fill; if the record is larger, again and again.
 
         Args:
@@ -443,13 +429,13 @@ class ArchiveReader(Closing):
             self._source.read_into(start + at, part)
             yield part
 
-    def _chunks(self, entry: Entry, *, whole: bool) -> Iterator[bytes]:
+    def _chunks(self, entry: zip_layout.Entry, *, whole: bool) -> Iterator[bytes]:
         """Yield the record's bytes, in one piece or in pieces of bounded size; never more than the directory states."""
         if self._source.is_remote:
             self._source.expect([(entry.offset, entry.end)])
         start = self._data_offset(entry)
         step = entry.stored_bytes if whole else _CHUNK_BYTES
-        if entry.method == STORED:
+        if entry.method == zip_layout.STORED:
             for at in range(0, entry.size, max(step, 1)):
                 yield self._source.read_at(start + at, min(step, entry.size - at))
             return
@@ -466,7 +452,7 @@ class ArchiveReader(Closing):
 class RunningChecksum:
     """Compares a record with its CRC-32 while it is read; a `RecordCheck`."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: zip_layout.Entry) -> None:
         self._entry = entry
         self._crc = 0
 
@@ -483,7 +469,7 @@ class RunningChecksum:
         _check(self._entry, self._crc)
 
 
-def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterator[bytes]:
+def _inflate(source: Source, entry: zip_layout.Entry, start: int, *, whole: bool) -> Iterator[bytes]:
     stream = inflater()
     left = entry.size
     at = 0
@@ -509,7 +495,7 @@ def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterat
         raise damaged_record(entry.name, f"the record does not inflate to its {entry.size:,} bytes")
 
 
-def _check(entry: Entry, crc: int) -> None:
+def _check(entry: zip_layout.Entry, crc: int) -> None:
     if crc != entry.crc:
         problem = (
             f"the record's bytes are not the ones that were written (CRC-32 {crc:08x}, not {entry.crc:08x})"
@@ -517,26 +503,26 @@ def _check(entry: Entry, crc: int) -> None:
         raise damaged_record(entry.name, problem, ChecksumError)
 
 
-def _data_offset(source: Source, entry: Entry) -> int:
+def _data_offset(source: Source, entry: zip_layout.Entry) -> int:
     """Return the offset of a record's data, after comparing its local header with the directory."""
-    size = LOCAL_HEADER.size
+    size = zip_layout.LOCAL_HEADER.size
     header = source.read_at(entry.offset, size + len(entry.raw_name))
     magic, _, flags, method, _, _, crc, stored_bytes, full_size, name_bytes, extra_bytes = (
-        LOCAL_HEADER.unpack_from(header)
+        zip_layout.LOCAL_HEADER.unpack_from(header)
     )
     start: int = entry.offset + size + name_bytes + extra_bytes
     if (
-        magic != LOCAL_MAGIC
+        magic != zip_layout.LOCAL_MAGIC
         or method != entry.method
         or not header.endswith(entry.raw_name, size)
         or name_bytes != len(entry.raw_name)
-        or (flags ^ entry.flags) & ~FLAG_UTF8
+        or (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
         or (
-            not flags & FLAG_DESCRIPTOR
+            not flags & zip_layout.FLAG_DESCRIPTOR
             and (
                 crc != entry.crc
-                or stored_bytes not in (entry.stored_bytes, MAX32)
-                or full_size not in (entry.size, MAX32)
+                or stored_bytes not in (entry.stored_bytes, zip_layout.MAX32)
+                or full_size not in (entry.size, zip_layout.MAX32)
             )
         )
     ):
@@ -554,26 +540,26 @@ def _notable(count: int) -> int:
     return count if count > _FEW_BYTES else 0
 
 
-def _spare_extra_bytes(source: Source, entry: Entry) -> int:
+def _spare_extra_bytes(source: Source, entry: zip_layout.Entry) -> int:
     """Return the size of a local header's extra fields other than sizes and padding; 0 if it is at most `_FEW_BYTES`."""
-    size = LOCAL_HEADER.size
-    name_bytes, extra_bytes = LOCAL_HEADER.unpack(source.read_at(entry.offset, size))[-2:]
+    size = zip_layout.LOCAL_HEADER.size
+    name_bytes, extra_bytes = zip_layout.LOCAL_HEADER.unpack(source.read_at(entry.offset, size))[-2:]
     extra = source.read_at(entry.offset + size + name_bytes, extra_bytes)
     spare = extra_bytes
-    for kind, length, content in extra_fields(extra):
-        is_padding = kind == PADDING_FIELD and content.count(content[:1]) == len(content)
-        is_size = kind == ZIP64_FIELD and length <= 24
-        spare -= EXTRA_HEAD.size + (len(content) if is_padding or is_size else 0)
+    for kind, length, content in zip_layout.extra_fields(extra):
+        is_padding = kind == zip_layout.PADDING_FIELD and content.count(content[:1]) == len(content)
+        is_size = kind == zip_layout.ZIP64_FIELD and length <= 24
+        spare -= zip_layout.EXTRA_HEAD.size + (len(content) if is_padding or is_size else 0)
     return _notable(spare)
 
 
-def _descriptor_bytes(source: Source, entry: Entry, at: int) -> int:
+def _descriptor_bytes(source: Source, entry: zip_layout.Entry, at: int) -> int:
     """Return the size of the data descriptor after a record's data; 0 if there is none, or it contradicts the directory."""
-    if not entry.flags & FLAG_DESCRIPTOR:
+    if not entry.flags & zip_layout.FLAG_DESCRIPTOR:
         return 0
     crc = entry.crc.to_bytes(4, "little")
     found = source.read_at(at, min(24, entry.end - at))
-    for magic in (DESCRIPTOR_MAGIC, b""):
+    for magic in (zip_layout.DESCRIPTOR_MAGIC, b""):
         for width in (8, 4):
             if max(entry.size, entry.stored_bytes) < 1 << 8 * width:
                 sizes = entry.stored_bytes.to_bytes(width, "little") + entry.size.to_bytes(width, "little")

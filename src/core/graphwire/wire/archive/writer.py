@@ -11,32 +11,9 @@ from typing import BinaryIO, NamedTuple
 
 from graphwire.errors import ArchiveError
 from graphwire.process import count_bytes
+from graphwire.wire.archive import directory as zip_layout
 from graphwire.wire.archive.atomic_file import ChunkBuffer, Replacement, write_all, write_chunks
 from graphwire.wire.archive.digests import Digests
-from graphwire.wire.archive.directory import (
-    ALIGNMENT,
-    CENTRAL_ENTRY,
-    CENTRAL_MAGIC,
-    DEFLATED,
-    DESCRIPTOR_MAGIC,
-    END,
-    END64,
-    END64_LOCATOR,
-    END64_LOCATOR_MAGIC,
-    END64_MAGIC,
-    END_MAGIC,
-    EXTRA_HEAD,
-    FLAG_DESCRIPTOR,
-    FLAG_UTF8,
-    LOCAL_HEADER,
-    LOCAL_MAGIC,
-    MAX16,
-    MAX32,
-    PADDING_FIELD,
-    STORED,
-    ZIP64_FIELD,
-    check_name,
-)
 from graphwire.wire.archive.manifest import MANIFEST, write_manifest
 from graphwire.wire.archive.reader import crc32, raw_deflate
 from graphwire.wire.limits import DEFAULT_LIMITS
@@ -143,14 +120,14 @@ class ArchiveWriter:
         full_name = self._claim(name)
         content = memoryview(data).cast("B")
         crc = crc32(content)
-        method = STORED
+        method = zip_layout.STORED
         packed: bytes | memoryview = content
         if compress and content.nbytes > _FEW_BYTES:
             deflated = raw_deflate(content)
             if len(deflated) < content.nbytes:
-                method, packed = DEFLATED, deflated
+                method, packed = zip_layout.DEFLATED, deflated
         record = _WrittenRecord(
-            full_name, FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
+            full_name, zip_layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         if 0 < len(packed) <= self._chunk_bytes:
             self._put(_local_header(record), packed)
@@ -181,8 +158,8 @@ class ArchiveWriter:
                 than `nbytes` bytes. In the latter case the archive cannot be closed.
         """
         full_name = self._claim(name)
-        flags = FLAG_UTF8 | FLAG_DESCRIPTOR
-        record = _WrittenRecord(full_name, flags, STORED, 0, nbytes, nbytes, self._position)
+        flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
+        record = _WrittenRecord(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, self._position)
         self._put(_local_header(record))
         crc = seen = 0
         digests = self._digests
@@ -257,7 +234,7 @@ class ArchiveWriter:
                 "the archive is closed, or broken by an earlier error", place=f"record {name!r}"
             )
         full_name = self._prefix + name
-        check_name(full_name)
+        zip_layout.check_name(full_name)
         encoded = full_name.encode("utf-8")
         if full_name in self._names:
             raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
@@ -287,67 +264,70 @@ class ArchiveWriter:
             self._write_many(chunks)
 
 
-_PADDINGS = tuple(EXTRA_HEAD.pack(PADDING_FIELD, count) + b"Z" * count for count in range(ALIGNMENT))
+_PADDINGS = tuple(
+    zip_layout.EXTRA_HEAD.pack(zip_layout.PADDING_FIELD, count) + b"Z" * count
+    for count in range(zip_layout.ALIGNMENT)
+)
 """The padding fields of a local header, indexed by their number of bytes after the 4 bytes of field header."""
 
 
 def _local_header(record: _WrittenRecord) -> bytes:
     name, flags, method, crc, stored, size, offset = record
     version, extra = _VERSION, b""
-    if flags & FLAG_DESCRIPTOR:
+    if flags & zip_layout.FLAG_DESCRIPTOR:
         crc = 0
-    if size >= MAX32:
+    if size >= zip_layout.MAX32:
         version, extra = _VERSION_ZIP64, _zip64_field(size, stored)
-        stored = size = MAX32
-    elif flags & FLAG_DESCRIPTOR:
+        stored = size = zip_layout.MAX32
+    elif flags & zip_layout.FLAG_DESCRIPTOR:
         stored = size = 0
-    if method == STORED:
-        unpadded = offset + LOCAL_HEADER.size + len(name) + len(extra) + 4
-        extra += _PADDINGS[-unpadded % ALIGNMENT]
-    head = LOCAL_HEADER.pack(
-        LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
+    if method == zip_layout.STORED:
+        unpadded = offset + zip_layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
+        extra += _PADDINGS[-unpadded % zip_layout.ALIGNMENT]
+    head = zip_layout.LOCAL_HEADER.pack(
+        zip_layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
     )
     return head + name + extra
 
 
 def _descriptor(record: _WrittenRecord) -> bytes:
-    width = 8 if record.size >= MAX32 else 4
+    width = 8 if record.size >= zip_layout.MAX32 else 4
     crc = record.crc.to_bytes(4, "little")
-    return DESCRIPTOR_MAGIC + crc + 2 * record.size.to_bytes(width, "little")
+    return zip_layout.DESCRIPTOR_MAGIC + crc + 2 * record.size.to_bytes(width, "little")
 
 
 def _central_entry(record: _WrittenRecord) -> bytes:
     name, flags, method, crc, stored, size, offset = record
     wide: list[int] = []
-    if size >= MAX32:
+    if size >= zip_layout.MAX32:
         wide += size, stored
-        stored = size = MAX32
-    if offset >= MAX32:
+        stored = size = zip_layout.MAX32
+    if offset >= zip_layout.MAX32:
         wide.append(offset)
-        offset = MAX32
+        offset = zip_layout.MAX32
     version, extra = (_VERSION_ZIP64, _zip64_field(*wide)) if wide else (_VERSION, b"")
     rest = len(name), len(extra), 0, 0, 0, 0, offset
-    head = CENTRAL_ENTRY.pack(
-        CENTRAL_MAGIC, version, version, flags, method, _TIME, _DATE, crc, stored, size, *rest
+    head = zip_layout.CENTRAL_ENTRY.pack(
+        zip_layout.CENTRAL_MAGIC, version, version, flags, method, _TIME, _DATE, crc, stored, size, *rest
     )
     return head + name + extra
 
 
 def _end(count: int, size: int, start: int) -> bytes:
     tail = b""
-    if count >= MAX16 or size >= MAX32 or start >= MAX32:
-        rest = END64.size - 12
-        tail = END64.pack(
-            END64_MAGIC, rest, _VERSION_ZIP64, _VERSION_ZIP64, 0, 0, count, count, size, start
-        ) + END64_LOCATOR.pack(END64_LOCATOR_MAGIC, 0, start + size, 1)
+    if count >= zip_layout.MAX16 or size >= zip_layout.MAX32 or start >= zip_layout.MAX32:
+        rest = zip_layout.END64.size - 12
+        tail = zip_layout.END64.pack(
+            zip_layout.END64_MAGIC, rest, _VERSION_ZIP64, _VERSION_ZIP64, 0, 0, count, count, size, start
+        ) + zip_layout.END64_LOCATOR.pack(zip_layout.END64_LOCATOR_MAGIC, 0, start + size, 1)
     count, size, start = (
-        min(count, MAX16),
-        min(size, MAX32),
-        min(start, MAX32),
+        min(count, zip_layout.MAX16),
+        min(size, zip_layout.MAX32),
+        min(start, zip_layout.MAX32),
     )
-    return tail + END.pack(END_MAGIC, 0, 0, count, count, size, start, 0)
+    return tail + zip_layout.END.pack(zip_layout.END_MAGIC, 0, 0, count, count, size, start, 0)
 
 
 def _zip64_field(*values: int) -> bytes:
     count = len(values)
-    return EXTRA_HEAD.pack(ZIP64_FIELD, 8 * count) + struct.pack(f"<{count}Q", *values)
+    return zip_layout.EXTRA_HEAD.pack(zip_layout.ZIP64_FIELD, 8 * count) + struct.pack(f"<{count}Q", *values)

@@ -19,23 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from graphwire import schema
 from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, LimitError, locate
-from graphwire.schema import (
-    DTYPE_NAMES,
-    ITEM_SIZES,
-    Argument,
-    Device,
-    EncodedValue,
-    ExampleInputs,
-    Layout,
-    PayloadMeta,
-    ScalarType,
-    SymInt,
-    TensorArgument,
-    TensorMeta,
-    decode_float,
-    encode_float,
-)
 from graphwire.schema.texts.treespec import (
     LEAF,
     TreeSpec,
@@ -62,7 +47,7 @@ from graphwire.wire.torch_files.pickle_globals import (
 )
 from graphwire.wire.torch_files.pickle_reader import read_pickle
 
-SCALAR_TYPES: dict[str, ScalarType] = {name: kind for kind, name in DTYPE_NAMES.items()}
+SCALAR_TYPES: dict[str, schema.ScalarType] = {name: kind for kind, name in schema.DTYPE_NAMES.items()}
 """The schema's number of each element type that has one, by torch's name."""
 
 SPARSE_CODEC = "sparse"
@@ -124,7 +109,7 @@ class TensorTable:
         self._known: dict[str, tuple[str, str | None, int]] = {}
         self.records: dict[str, Record] = {}
 
-    def meta(self, tensor: StridedTensor) -> PayloadMeta:
+    def meta(self, tensor: StridedTensor) -> schema.PayloadMeta:
         """Describe a tensor as a payload.
 
         Raises:
@@ -132,21 +117,21 @@ class TensorTable:
             ArchiveError: the length of its storage differs from that in the pickle.
         """
         storage = tensor.storage
-        device = Device("meta") if storage is None else _device(storage.location)
+        device = schema.Device("meta") if storage is None else _device(storage.location)
         has_elements = storage is not None and device.type != "meta"
         path = self._record(storage, tensor.dtype) if storage is not None and has_elements else ""
-        kind = SCALAR_TYPES.get(tensor.dtype, ScalarType.UNKNOWN)
-        described = TensorMeta(
+        kind = SCALAR_TYPES.get(tensor.dtype, schema.ScalarType.UNKNOWN)
+        described = schema.TensorMeta(
             dtype=kind,
-            sizes=[SymInt(as_int=size) for size in tensor.sizes],
+            sizes=[schema.SymInt(as_int=size) for size in tensor.sizes],
             requires_grad=tensor.requires_grad,
             device=device,
-            strides=[SymInt(as_int=stride) for stride in tensor.strides],
-            storage_offset=SymInt(as_int=tensor.offset),
-            layout=Layout.Strided,
-            dtype_name=tensor.dtype if kind is ScalarType.UNKNOWN else None,
+            strides=[schema.SymInt(as_int=stride) for stride in tensor.strides],
+            storage_offset=schema.SymInt(as_int=tensor.offset),
+            layout=schema.Layout.Strided,
+            dtype_name=tensor.dtype if kind is schema.ScalarType.UNKNOWN else None,
         )
-        return PayloadMeta(
+        return schema.PayloadMeta(
             path,
             tensor.is_param,
             False,
@@ -177,9 +162,9 @@ class TensorTable:
         return path
 
 
-def _device(location: str) -> Device:
+def _device(location: str) -> schema.Device:
     kind, colon, index = location.partition(":")
-    return Device(kind, int(index) if colon else None)
+    return schema.Device(kind, int(index) if colon else None)
 
 
 def _add(state: StateDict, name: str, value: Any, table: TensorTable, first: dict[int, str]) -> None:
@@ -197,7 +182,7 @@ def _add(state: StateDict, name: str, value: Any, table: TensorTable, first: dic
         case SparseTensor():
             parts = {f"{name}#{index}": part for index, part in enumerate(value.parts)}
             state.metas.update((key, table.meta(part)) for key, part in parts.items())
-            state.encoded[name] = EncodedValue(SPARSE_CODEC, _sparse_tree(value), list(parts))
+            state.encoded[name] = schema.EncodedValue(SPARSE_CODEC, _sparse_tree(value), list(parts))
         case UnknownGlobal(kind):
             state.unread[name] = f"a pickle of {kind}, which is not read because reading it would run code"
         case _:
@@ -323,7 +308,7 @@ def find_saved_tensor(
         )
         raise DecodeError(f"a plain tensor is expected, not {kind}")
     record = f"data/{tensor.storage.key}"
-    if not reader.is_stored(record) or (saved.is_swapped and ITEM_SIZES[tensor.dtype] > 1):
+    if not reader.is_stored(record) or (saved.is_swapped and schema.ITEM_SIZES[tensor.dtype] > 1):
         raise ArchiveError(
             "the elements are compressed or big-endian", remedy="Write the file again on this machine"
         )
@@ -331,7 +316,7 @@ def find_saved_tensor(
         raise ArchiveError(
             f"the storage has {reader.size(record):,} bytes, but the pickle states {tensor.storage.nbytes:,}"
         )
-    item = ITEM_SIZES[tensor.dtype]
+    item = schema.ITEM_SIZES[tensor.dtype]
     reach = sum((size - 1) * stride for size, stride in zip(tensor.sizes, tensor.strides, strict=True))
     last = 0 if 0 in tensor.sizes else tensor.offset + reach + 1
     if last * item > tensor.storage.nbytes:
@@ -379,12 +364,12 @@ class _Ends:
 
 
 _LAYOUTS = {
-    "torch.strided": Layout.Strided,
-    "torch.sparse_coo": Layout.SparseCoo,
-    "torch.sparse_csr": Layout.SparseCsr,
-    "torch.sparse_csc": Layout.SparseCsc,
-    "torch.sparse_bsr": Layout.SparseBsr,
-    "torch.sparse_bsc": Layout.SparseBsc,
+    "torch.strided": schema.Layout.Strided,
+    "torch.sparse_coo": schema.Layout.SparseCoo,
+    "torch.sparse_csr": schema.Layout.SparseCsr,
+    "torch.sparse_csc": schema.Layout.SparseCsc,
+    "torch.sparse_bsr": schema.Layout.SparseBsr,
+    "torch.sparse_bsc": schema.Layout.SparseBsc,
 }
 _MAX_DEPTH = 100
 """The nesting depth of containers, limited because `_flatten` recurses."""
@@ -411,14 +396,14 @@ def read_sample_inputs(
         if saved.value is None or saved.value == {}:
             return
         table = TensorTable(saved, SAMPLE_INPUTS, stem, copied=copied)
-        leaves: list[Argument] = []
-        metas: dict[str, PayloadMeta] = {}
+        leaves: list[schema.Argument] = []
+        metas: dict[str, schema.PayloadMeta] = {}
         match saved.value:
             case (tuple() | list(), dict()):
                 spec = _flatten(saved.value, table, leaves, metas)
             case _:
                 raise DecodeError("the example inputs are not a pair of arguments and keyword arguments")
-        payloads.examples = ExampleInputs(format_treespec(spec), leaves)
+        payloads.examples = schema.ExampleInputs(format_treespec(spec), leaves)
         payloads.sample_inputs = metas
         payloads.records = {**payloads.records, **table.records}
     except GraphwireError as error:
@@ -426,7 +411,7 @@ def read_sample_inputs(
 
 
 def _flatten(
-    value: Any, table: TensorTable, leaves: list[Argument], metas: dict[str, PayloadMeta]
+    value: Any, table: TensorTable, leaves: list[schema.Argument], metas: dict[str, schema.PayloadMeta]
 ) -> TreeSpec:
     """Return the structure of a value, and append its leaves. `read_pickle` has checked the depth."""
     kind, context, children = _container(value)
@@ -435,7 +420,7 @@ def _flatten(
     if isinstance(value, StridedTensor):
         name = f"leaf_{len(leaves)}"
         metas[name] = table.meta(value)
-        leaves.append(Argument(as_tensor=TensorArgument(name)))
+        leaves.append(schema.Argument(as_tensor=schema.TensorArgument(name)))
     else:
         leaves.append(_leaf(value))
     return LEAF
@@ -462,31 +447,31 @@ def _container(value: Any) -> tuple[str | None, Any, Any]:
     return "collections.OrderedDict" if ordered else "builtins.dict", dump_json(keys), value.values()
 
 
-def _leaf(value: Any) -> Argument:
+def _leaf(value: Any) -> schema.Argument:
     kind = type(value)
     if value is None:
-        return Argument(as_none=True)
+        return schema.Argument(as_none=True)
     if kind is bool:
-        return Argument(as_bool=value)
+        return schema.Argument(as_bool=value)
     if kind is int and -(1 << 63) <= value < 1 << 63:
-        return Argument(as_int=value)
+        return schema.Argument(as_int=value)
     if kind is float:
-        return Argument(as_float=encode_float(value))
+        return schema.Argument(as_float=schema.encode_float(value))
     if kind is str:
-        return Argument(as_string=value)
+        return schema.Argument(as_string=value)
     if kind is DeviceName:
-        return Argument(as_device=Device(value.type, value.index))
+        return schema.Argument(as_device=schema.Device(value.type, value.index))
     if kind is DTypeName and value.name in SCALAR_TYPES:
-        return Argument(as_scalar_type=SCALAR_TYPES[value.name])
+        return schema.Argument(as_scalar_type=SCALAR_TYPES[value.name])
     if kind is LayoutName and value.name in _LAYOUTS:
-        return Argument(as_layout=_LAYOUTS[value.name])
+        return schema.Argument(as_layout=_LAYOUTS[value.name])
     raise DecodeError(f"a {kind.__name__} among the example inputs is not supported")
 
 
 # ------------------------------------------------------------------------------------------------------ encode
 
 
-def examples_tree(examples: ExampleInputs) -> Any:
+def examples_tree(examples: schema.ExampleInputs) -> Any:
     """Return the example inputs as `(args, kwargs)`, each tensor as a `TensorArgument` with its name.
 
     Raises:
@@ -523,14 +508,18 @@ def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
     raise EncodeError(f"a {spec.type} among the example inputs has no plain form")
 
 
-def _value(leaf: Argument) -> Any:
+def _value(leaf: schema.Argument) -> Any:
     match leaf:
-        case Argument(as_tensor=TensorArgument() as tensor):
+        case schema.Argument(as_tensor=schema.TensorArgument() as tensor):
             return tensor
-        case Argument(as_none=True):
+        case schema.Argument(as_none=True):
             return None
-        case Argument(as_bool=bool(value)) | Argument(as_int=int(value)) | Argument(as_string=str(value)):
+        case (
+            schema.Argument(as_bool=bool(value))
+            | schema.Argument(as_int=int(value))
+            | schema.Argument(as_string=str(value))
+        ):
             return value
-        case Argument(as_float=(float() | str() | int()) as value):
-            return decode_float(value)
+        case schema.Argument(as_float=(float() | str() | int()) as value):
+            return schema.decode_float(value)
     raise EncodeError("a leaf of the example inputs has no plain form")
