@@ -130,6 +130,10 @@ class StridedTensor(msgspec.Struct, frozen=True, eq=False):
     is_param: bool = False
 
 
+SPARSE_CODEC = "sparse"
+"""The name of the constant codec for sparse tensors."""
+
+
 class SparseTensor(msgspec.Struct, frozen=True, eq=False):
     """A sparse tensor. It equals only itself."""
 

@@ -20,21 +20,20 @@ from typing import Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from graphwire import schema
-from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, LimitError, locate
+from graphwire.errors import ArchiveError, DecodeError, GraphwireError, LimitError, locate
 from graphwire.schema.texts.treespec import (
     LEAF,
     TreeSpec,
     dump_json,
     format_treespec,
     is_plain_json,
-    load_json,
-    parse_treespec,
 )
 from graphwire.wire.archive.manifest import SwappedRecord
 from graphwire.wire.archive.reader import ArchiveReader, payload_record
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits, PickleLimits
 from graphwire.wire.payloads import SAMPLE_INPUTS, Payloads, Record, StateDict, number_width
 from graphwire.wire.torch_files.pickle_globals import (
+    SPARSE_CODEC,
     DefaultDictData,
     DequeData,
     DeviceName,
@@ -49,10 +48,6 @@ from graphwire.wire.torch_files.pickle_reader import read_pickle
 
 SCALAR_TYPES: dict[str, schema.ScalarType] = {name: kind for kind, name in schema.DTYPE_NAMES.items()}
 """The schema's number of each element type that has one, by torch's name."""
-
-SPARSE_CODEC = "sparse"
-"""The name of the constant codec for sparse tensors."""
-
 
 _REMEDY = "Raise Limits.pickle for a file that you trust"
 
@@ -375,7 +370,7 @@ _MAX_DEPTH = 100
 """The nesting depth of containers, limited because `_flatten` recurses."""
 
 
-# ------------------------------------------------------------------------------------------------------ decode
+# ------------------------------------------------------------------------------------- reads the example inputs of a program
 
 
 def read_sample_inputs(
@@ -466,60 +461,3 @@ def _leaf(value: Any) -> schema.Argument:
     if kind is LayoutName and value.name in _LAYOUTS:
         return schema.Argument(as_layout=_LAYOUTS[value.name])
     raise DecodeError(f"a {kind.__name__} among the example inputs is not supported")
-
-
-# ------------------------------------------------------------------------------------------------------ encode
-
-
-def examples_tree(examples: schema.ExampleInputs) -> Any:
-    """Return the example inputs as `(args, kwargs)`, each tensor as a `TensorArgument` with its name.
-
-    Raises:
-        EncodeError: they contain a container or a leaf without a plain form that old readers support.
-        SchemaError: the treespec is malformed.
-    """
-    leaves = iter(examples.leaves)
-    try:
-        return _unflatten(parse_treespec(examples.spec), leaves)
-    except StopIteration:
-        raise EncodeError("the example inputs have fewer leaves than their structure") from None
-    except RecursionError:
-        raise EncodeError("the example inputs are nested too deeply") from None
-
-
-def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
-    if spec.is_leaf:
-        return _value(next(leaves))
-    items = [_unflatten(child, leaves) for child in spec.children]
-    match spec.type:
-        case "builtins.tuple":
-            return tuple(items)
-        case "builtins.list":
-            return items
-        case "builtins.dict" | "collections.OrderedDict":
-            keys = load_json(spec.context)
-            if (
-                type(keys) is list
-                and len(keys) == len(items)
-                and all(type(key) in (str, int, float) for key in keys)
-            ):
-                pairs = zip(keys, items, strict=True)
-                return OrderedDict(pairs) if spec.type == "collections.OrderedDict" else dict(pairs)
-    raise EncodeError(f"a {spec.type} among the example inputs has no plain form")
-
-
-def _value(leaf: schema.Argument) -> Any:
-    match leaf:
-        case schema.Argument(as_tensor=schema.TensorArgument() as tensor):
-            return tensor
-        case schema.Argument(as_none=True):
-            return None
-        case (
-            schema.Argument(as_bool=bool(value))
-            | schema.Argument(as_int=int(value))
-            | schema.Argument(as_string=str(value))
-        ):
-            return value
-        case schema.Argument(as_float=(float() | str() | int()) as value):
-            return schema.decode_float(value)
-    raise EncodeError("a leaf of the example inputs has no plain form")

@@ -5,8 +5,6 @@ Equal input gives equal bytes.
 
 from __future__ import annotations
 
-import itertools
-import operator
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -22,16 +20,20 @@ from graphwire.schema import (
     ITEM_SIZES,
     MAX_DIMENSIONS,
     MAX_ELEMENTS,
+    Argument,
     EncodedValue,
     ExampleInputs,
     Layout,
     PayloadMeta,
     TensorArgument,
+    decode_float,
 )
+from graphwire.schema.texts.treespec import TreeSpec, load_json, parse_treespec
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.payloads import Record, known_integers
 from graphwire.wire.torch_files.pickle_globals import (
     DTYPES_OF_STORAGES,
+    SPARSE_CODEC,
     DTypeName,
     Instance,
     LayoutName,
@@ -40,7 +42,7 @@ from graphwire.wire.torch_files.pickle_globals import (
     Storage,
     StridedTensor,
 )
-from graphwire.wire.torch_files.torch_save_reader import SPARSE_CODEC, examples_tree
+from graphwire.wire.weights.reference_table import row_major
 
 _STORAGE_OF_DTYPE = {dtype: name for name, dtype in DTYPES_OF_STORAGES.items()}
 
@@ -417,18 +419,12 @@ def pack_tensor(dtype: str, sizes: tuple[int, ...], record: Record) -> PackedFil
         dtype,
         0,
         sizes,
-        contiguous_strides(sizes),
+        tuple(row_major(sizes)),
         False,
     )
     pickle = PickleWriter()
     pickle.value(tensor)
     return _pack(pickle.finish(), {"0": record})
-
-
-def contiguous_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of a contiguous tensor, in elements."""
-    steps = itertools.accumulate((max(size, 1) for size in sizes[:0:-1]), operator.mul, initial=1)
-    return tuple(steps)[::-1] if sizes else ()
 
 
 def _first_names(metas: Mapping[str, PayloadMeta]) -> dict[str, str]:
@@ -518,5 +514,55 @@ def pack_examples(
         return _tensor(metas[leaf.name], storages)
 
     pickle = PickleWriter(tensor)
-    pickle.value(examples_tree(examples))
+    pickle.value(_examples_tree(examples))
     return storages.pack(pickle.finish())
+
+
+def _examples_tree(examples: ExampleInputs) -> Any:
+    """Return the example inputs as `(args, kwargs)`, each tensor as a `TensorArgument` with its name.
+
+    Raises:
+        EncodeError: they contain a container or a leaf without a plain form that old readers support.
+        SchemaError: the treespec is malformed.
+    """
+    leaves = iter(examples.leaves)
+    try:
+        return _unflatten(parse_treespec(examples.spec), leaves)
+    except StopIteration:
+        raise EncodeError("the example inputs have fewer leaves than their structure") from None
+    except RecursionError:
+        raise EncodeError("the example inputs are nested too deeply") from None
+
+
+def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
+    if spec.is_leaf:
+        return _value(next(leaves))
+    items = [_unflatten(child, leaves) for child in spec.children]
+    match spec.type:
+        case "builtins.tuple":
+            return tuple(items)
+        case "builtins.list":
+            return items
+        case "builtins.dict" | "collections.OrderedDict":
+            keys = load_json(spec.context)
+            if (
+                type(keys) is list
+                and len(keys) == len(items)
+                and all(type(key) in (str, int, float) for key in keys)
+            ):
+                pairs = zip(keys, items, strict=True)
+                return OrderedDict(pairs) if spec.type == "collections.OrderedDict" else dict(pairs)
+    raise EncodeError(f"a {spec.type} among the example inputs has no plain form")
+
+
+def _value(leaf: Argument) -> Any:
+    match leaf:
+        case Argument(as_tensor=TensorArgument() as tensor):
+            return tensor
+        case Argument(as_none=True):
+            return None
+        case Argument(as_bool=bool(value)) | Argument(as_int=int(value)) | Argument(as_string=str(value)):
+            return value
+        case Argument(as_float=(float() | str() | int()) as value):
+            return decode_float(value)
+    raise EncodeError("a leaf of the example inputs has no plain form")
