@@ -12,9 +12,15 @@ from graphwire.registry.discovery import (
     GraphwirePluginWarning as GraphwirePluginWarning,
     PluginInfo as PluginInfo,
     discover_plugins as discover_plugins,
+    is_older as is_older,
+    is_provided as is_provided,
     load_plugin as load_plugin,
+    missing_error as missing_error,
+    missing_of as missing_of,
+    parts_of as parts_of,
     remedy_for_name as remedy_for_name,
     remedy_for_plugin as remedy_for_plugin,
+    remedy_for_requirements as remedy_for_requirements,
     remedy_for_unavailable_name as remedy_for_unavailable_name,
     unavailable_error as unavailable_error,
 )
@@ -59,12 +65,4 @@ from graphwire.registry.registry import (
     TreespecType as TreespecType,
     default_registry as default_registry,
     registry_or_installed as registry_or_installed,
-)
-from graphwire.registry.requirements import (
-    is_older as is_older,
-    is_provided as is_provided,
-    missing_error as missing_error,
-    missing_of as missing_of,
-    parts_of as parts_of,
-    remedy_for_requirements as remedy_for_requirements,
 )
