@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphwire.evolve.availability import ARRIVALS, release_with
-from graphwire.evolve.operator_forms import RELEASE_CHANGES, SCHEMA_CHANGES
+from graphwire.evolve.operator_forms import SCHEMA_CHANGES
+from graphwire.evolve.planner import RELEASE_CHANGES
 from graphwire.evolve.step import RELEASES
 from graphwire.schema import Version, graph, program, signature, values
 
@@ -146,7 +147,9 @@ def compared(before: Facts, after: Facts) -> list[Section]:
     """What changed between two releases, by where it is to be known."""
     renumbered = before["schema_version"] != after["schema_version"]
     versions = [".".join(map(str, facts["schema_version"])) for facts in (before, after)]
-    forms = f"{'SCHEMA' if renumbered else 'RELEASE'}_CHANGES in evolve/operator_forms.py"
+    forms = (
+        "SCHEMA_CHANGES in evolve/operator_forms.py" if renumbered else "RELEASE_CHANGES in evolve/planner.py"
+    )
     older, newer = _callables(before), _callables(after)
     later = _releases_after(before["torch"])
     known = _CHANGED | {change.target for change in ARRIVALS if change.since in later}

@@ -12,13 +12,13 @@ import torch
 import graphwire
 from graphwire import LoadReport
 from graphwire.bridge.torch_compat.private import parameters_of
-from graphwire.evolve.operator_forms import (
+from graphwire.evolve.plain_values import walk_nodes
+from graphwire.evolve.planner import (
     RELEASE_CHANGES as CHANGES,
     forms_of_parameters,
     forms_of_release,
     with_forms,
 )
-from graphwire.evolve.plain_values import walk_nodes
 from graphwire.testing import assert_same_values
 
 DOCUMENTS = Path(__file__).parent / "documents"

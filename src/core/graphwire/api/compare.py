@@ -15,7 +15,7 @@ from graphwire.api.programs import to_schema
 from graphwire.errors import EncodeError, GraphwireError, MissingRecordError, Obstacle
 from graphwire.evolve.chain import downgrade
 from graphwire.evolve.expressions import narrow_ranges
-from graphwire.evolve.operator_forms import forms_of_release, with_forms
+from graphwire.evolve.planner import forms_of_release, with_forms
 from graphwire.evolve.step import first_release
 from graphwire.evolve.targets import obstacles_by_target, supports as obstacles_of, target_named
 from graphwire.registry import registry_or_installed

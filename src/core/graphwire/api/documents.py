@@ -112,9 +112,8 @@ def document_for(
         GraphwireError: as `encode`.
     """
     from graphwire.evolve.chain import downgrade
-    from graphwire.evolve.operator_forms import forms_of_release, with_forms
 
-    program = with_forms(program, lambda: forms_of_release(reader.release))
+    program = planner.with_forms(program, lambda: planner.forms_of_release(reader.release))
     tree = downgrade(to_tree(program), reader.version, reader.release, dropped)
     if reader.version == DRAFT and payloads is not None:
         from graphwire.evolve.steps.embedded import embed
@@ -494,7 +493,6 @@ def at_installed_opsets(
     from graphwire.bridge.graph.operators import signature_mismatches
     from graphwire.bridge.torch_compat.private import parameters_of
     from graphwire.evolve import planner
-    from graphwire.evolve.operator_forms import forms_of_parameters, with_forms
 
     planner.check_plugins(program, registry, operators=unknown_ops == "error")
     planner.check_stored_marks(program, registry)
@@ -506,7 +504,7 @@ def at_installed_opsets(
         origin = OpaqueOrigin(versions, kept, own_forms="calls" in program.requires)
     rewritten: list[AppliedStep] = []
     changed = _applied(program, plan, registry)
-    formed = with_forms(changed, lambda: forms_of_parameters(parameters_of), rewritten)
+    formed = planner.with_forms(changed, lambda: planner.forms_of_parameters(parameters_of), rewritten)
     problems = signature_mismatches(program, formed, registry) if changed is not program else []
     if unknown_ops == "opaque":
         problems = [each for each in problems if each.kind != "no-operator"]

@@ -1,7 +1,7 @@
 """Operators whose form changed with a release that introduced a version of the schema.
 
 Only the schema's version distinguishes releases in a file, and every release up to 2.12 has its own. So a change of an
-operator belongs to the step between two of them (`evolve.operator_forms` has the changes after 2.12). Upward a form
+operator belongs to the step between two of them (`evolve.planner` has the changes after 2.12). Upward a form
 is rewritten after its step, downward before it: a change always receives the records of the newer version. Forms are those in
 the files of the releases. Later steps depend on them: how results are passed (8.7) and how nodes are named (8.17) follows
 from the forms of their time, so these changes cannot wait until a document has the current version.
@@ -27,16 +27,13 @@ default, so it stays. Tests check that 2.13 still runs auto_functionalized and e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.node_editor import NodeEditor, rewrite_program
-from graphwire.evolve.plain_values import uses_operator, walk_nodes
-from graphwire.evolve.planner import Change, EditNode, renamed_operator, renamed_parameter
+from graphwire.evolve.planner import Change, renamed_operator, renamed_parameter
 from graphwire.evolve.reserved_names import free_name, value_names
-from graphwire.evolve.step import RELEASES, AppliedStep
 from graphwire.evolve.trees import (
     Edits,
     Node,
@@ -49,7 +46,7 @@ from graphwire.evolve.trees import (
     variant_of,
     without,
 )
-from graphwire.schema import Layout, Program, ScalarType
+from graphwire.schema import Layout, ScalarType
 
 # --------------- the editor for nodes in documents of older schemas; the changes in `evolve.operators` use it
 # Its methods have the names of those of `editor.NodeEditor`. Arguments and values are trees of the document's version.
@@ -532,132 +529,3 @@ SCHEMA_CHANGES: Final[tuple[Change, ...]] = (
     Change("2.10", f"{_HOP}auto_functionalized_v2", down=functionalized_down),
 )
 """Every change of a form, oldest first."""
-
-
-# ---- ATen operators that changed between releases with the same schema version, so the version does not determine their form
-#     operator                        change                                            older → newer torch
-#     cholesky, qr                    → linalg_cholesky, linalg_qr                      2.13 → 2.14
-#     _pdist_backward                 parameter `grad` → `grad_output`                  2.13 → 2.14
-#     _cdist_backward                 the same                                          2.13 → 2.14
-#
-# At load a program gets the forms of the installed torch; when written for a target, those of the target's release. A form
-# that fits stays. The list comes from comparing the operator tables of the releases, 2.1 to 2.15.
-
-
-_ATEN = "torch.ops.aten."
-_LINALG_CHOLESKY, _LINALG_QR = f"{_ATEN}linalg_cholesky.default", f"{_ATEN}linalg_qr.default"
-
-
-def _linalg_cholesky(edit: NodeEditor) -> None:
-    options = {"upper": edit.value("upper")} if edit.has("upper") else {}
-    matrix = edit.value("self")
-    edit.retarget(_LINALG_CHOLESKY, {"self": matrix})
-    for name, value in options.items():
-        edit.set(name, value, keyword=True)
-
-
-def _linalg_qr(edit: NodeEditor) -> None:
-    if edit.has("some"):
-        edit.set("some", "reduced" if edit.value("some") else "complete")
-    edit.rename("some", "mode")
-    edit.rename("self", "A")
-    edit.retarget(_LINALG_QR)
-
-
-RELEASE_CHANGES: Final[tuple[Change, ...]] = (
-    Change(
-        "2.14", f"{_ATEN}cholesky.default", _linalg_cholesky, None, _LINALG_CHOLESKY, "self", newer="self"
-    ),
-    Change("2.14", f"{_ATEN}qr.default", _linalg_qr, None, _LINALG_QR, "self", newer="A"),
-    renamed_parameter("2.14", f"{_ATEN}_pdist_backward.default", "grad", "grad_output"),
-    renamed_parameter("2.14", f"{_ATEN}_cdist_backward.default", "grad", "grad_output"),
-)
-"""Every change, oldest first."""
-
-_CHANGED: Final = frozenset(
-    [row.target for row in RELEASE_CHANGES if row.up]
-    + [row.newer_target for row in RELEASE_CHANGES if row.down]
-)
-_AGE: Final = {release: index for index, release in enumerate(RELEASES)}
-
-
-class Rewrite(NamedTuple):
-    """The conversion of an operator to another form."""
-
-    parameter: str
-    """A parameter that identifies the form to convert: a node with an argument of that name has it."""
-    apply: EditNode
-
-
-def forms_of_release(release: str) -> dict[str, Rewrite]:
-    """Return the conversions to the forms of a release of torch, such as `2.12`, by the operators' serialized names."""
-    age = _AGE.get(release, -1)
-    return _rewrites(
-        lambda change: age >= _AGE[str(change.since)], lambda change: age < _AGE[str(change.since)]
-    )
-
-
-def forms_of_parameters(parameters: Callable[[str], Collection[str]]) -> dict[str, Rewrite]:
-    """Return the conversions to the forms of an installed torch, by the operators' serialized names.
-
-    Operators that exist there in both forms, or in neither, stay.
-
-    Args:
-        parameters: returns the names of an operator's parameters in that torch; none where it does not exist.
-    """
-
-    def has_newer(change: Change) -> bool:
-        return change.newer in parameters(change.newer_target)
-
-    def has_older(change: Change) -> bool:
-        return change.older in parameters(change.target)
-
-    return _rewrites(
-        lambda change: has_newer(change) and not has_older(change),
-        lambda change: has_older(change) and not has_newer(change),
-    )
-
-
-def _rewrites(goes_up: Callable[[Change], bool], goes_down: Callable[[Change], bool]) -> dict[str, Rewrite]:
-    found = {}
-    for change in RELEASE_CHANGES:
-        if change.up is not None and goes_up(change):
-            found[change.target] = Rewrite(change.older, change.up)
-        elif change.down is not None and goes_down(change):
-            found[change.newer_target] = Rewrite(change.newer, change.down)
-    return found
-
-
-def with_forms(
-    program: Program, forms: Callable[[], Mapping[str, Rewrite]], done: list[AppliedStep] | None = None
-) -> Program:
-    """Convert a program's operators to the given forms; return the very same program if none of them changed.
-
-    Args:
-        forms: called only for a program with operators that changed.
-        done: receives the conversions that were made.
-
-    Raises:
-        OpsetError: a node does not match its operator's parameters.
-    """
-    if not uses_operator(program.graph_module.graph, _CHANGED):
-        return program
-    rewrites = forms()
-    touched: dict[str, list[str]] = {}
-    for _, node in walk_nodes(program.graph_module.graph):
-        form = rewrites.get(node.target)
-        if form is not None and any(named.name == form.parameter for named in node.inputs):
-            touched.setdefault(node.target, []).append(node.name or node.target)
-    rewritten = rewrite_program(program, {target: form.apply for target, form in rewrites.items()})
-    if rewritten.problems:
-        raise OpsetError(
-            "operators cannot be converted to the form of the requested torch", problems=rewritten.problems
-        )
-    if done is not None:
-        done += [
-            AppliedStep(
-                f"operator {target.removeprefix('torch.ops.')} in the form of this torch", tuple(names)
-            )
-            for target, names in touched.items()
-        ]
-    return rewritten.program if touched else program
