@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -464,38 +465,6 @@ def _symbol(text: str, limits: schema.RangeConstraint, label: str) -> SymbolSumm
 # ------------------------------------------------------------------------------------------------------ module tree
 
 
-def _modules(graphs: Sequence[schema.Graph], parameters: Sequence[HeldTensor]) -> list[ModuleSummary]:
-    nodes: Counter[str] = Counter()
-    types: dict[str, str] = {}
-    for node in (node for graph in graphs for node in graph.nodes):
-        stack = node.metadata.get("nn_module_stack", "")
-        inside = _submodule(stack)
-        if inside is not None:
-            nodes[inside[0]] += 1
-            types.setdefault(*inside)
-    elements: Counter[str] = Counter()
-    for tensor in parameters:
-        top, dot, _ = tensor.name.partition(".")
-        if dot:
-            elements[top] += tensor.elements
-    tops = dict.fromkeys([*nodes, *elements])
-    return [ModuleSummary(top, types.get(top, ""), nodes[top], elements[top]) for top in tops]
-
-
-def _submodule(stack: str) -> tuple[str, str] | None:
-    """Return the name of the root's submodule that a module stack leads into, and its class if the stack contains it.
-
-    torch writes a stack as `KEY,PATH,CLASS` from the root inwards, joined by semicolons. A path may contain commas.
-    """
-    for level in stack.split(";", 2)[1:2]:
-        _, comma, rest = level.partition(",")
-        path, _, kind = rest.rpartition(",")
-        top, dot, _ = path.partition("@")[0].partition(".")
-        if comma and top:
-            return top, "" if dot else kind
-    return None
-
-
 def nested_modules(program: schema.Program, weights: Mapping[str, schema.PayloadMeta]) -> list[ModuleSummary]:
     """Return the submodules at every depth, in the order of their first call. Each counts its submodules too.
 
@@ -503,30 +472,52 @@ def nested_modules(program: schema.Program, weights: Mapping[str, schema.Payload
         program: the program's records.
         weights: the payload records of its weights, by qualified name.
     """
+    parameters = tensors_of_payloads(program, weights, {})["parameter"]
+    return _modules(_graphs(program.graph_module.graph), parameters, nested=True)
+
+
+def _modules(
+    graphs: Iterable[schema.Graph], parameters: Iterable[HeldTensor], *, nested: bool = False
+) -> list[ModuleSummary]:
+    """Return the submodules of the root, or those at every depth."""
     nodes: Counter[str] = Counter()
     types: dict[str, str] = {}
-    for node in (node for graph in _graphs(program.graph_module.graph) for node in graph.nodes):
-        levels = dict(_levels(node.metadata.get("nn_module_stack", "")))
-        nodes.update(levels.keys())
-        for path, kind in levels.items():
-            types.setdefault(path, kind)
     elements: Counter[str] = Counter()
-    for tensor in tensors_of_payloads(program, weights, {})["parameter"]:
-        module = tensor.name.rpartition(".")[0]
-        while module:
-            elements[module] += tensor.elements
-            module = module.rpartition(".")[0]
+    for node in (node for graph in graphs for node in graph.nodes):
+        levels = _levels(node.metadata.get("nn_module_stack", ""))
+        for path, kind in dict(levels if nested else map(_top, islice(levels, 1))).items():
+            nodes[path] += 1
+            types.setdefault(path, kind)
+    for tensor in parameters:
+        holders = list(_holders(tensor.name))
+        for path in holders if nested else holders[-1:]:
+            elements[path] += tensor.elements
     paths = dict.fromkeys([*nodes, *elements])
     return [ModuleSummary(path, types.get(path, ""), nodes[path], elements[path]) for path in paths]
 
 
 def _levels(stack: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and class of each submodule that a module stack names, from the root inwards."""
+    """Yield the path and class of each submodule that a module stack names, from the root inwards.
+
+    torch writes a stack as `KEY,PATH,CLASS` from the root inwards, joined by semicolons. A path may contain commas.
+    """
     for level in stack.split(";")[1:]:
         _, comma, rest = level.partition(",")
         path, _, kind = rest.rpartition(",")
         if comma and path.partition("@")[0]:
             yield path.partition("@")[0], kind
+
+
+def _top(level: tuple[str, str]) -> tuple[str, str]:
+    """Return the root's submodule that a level is in, and its class if it is the level itself."""
+    top, dot, _ = level[0].partition(".")
+    return top, "" if dot else level[1]
+
+
+def _holders(name: str) -> Iterator[str]:
+    """Yield the submodules that hold a parameter, from the innermost outwards."""
+    while name := name.rpartition(".")[0]:
+        yield name
 
 
 # ----------------------------- the nodes of a program by name, and the bytes that each call of a node takes and returns

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from graphwire.cli.files import FOUND, OK
 from graphwire.cli.options import add_json, add_options, add_storage_options
@@ -80,7 +80,7 @@ def names_of_used_blobs(
 
 def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
     """Yield all archives at or below a folder, also over links, so that none that uses a blob is dropped."""
-    seen: set[_Identity] = set()
+    seen: set[tuple[int, int]] = set()
     skipped = None if blobs.is_remote else _identity(Path(blobs.path))
     for above, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
         identity = _identity(Path(above))
@@ -98,16 +98,10 @@ def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
                         yield file
 
 
-class _Identity(NamedTuple):
-    """What two paths of one folder have in common."""
-
-    device: int
-    number: int
-
-
-def _identity(folder: Path) -> _Identity:
+def _identity(folder: Path) -> tuple[int, int]:
+    """Return what all paths of one folder have in common: the numbers of its device and of itself."""
     facts = folder.stat()
-    return _Identity(facts.st_dev, facts.st_ino)
+    return facts.st_dev, facts.st_ino
 
 
 def _remote_archives(place: RemoteFile, blobs: Folder | RemoteFolder) -> Iterator[RemoteFile]:

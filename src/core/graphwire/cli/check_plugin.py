@@ -157,19 +157,8 @@ def _run(test_file: str, only: str, output: Output) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "test_contracts.py")
         path.write_text(test_file, "utf-8")
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--rootdir",
-            folder,
-            "--junit-xml",
-            "report.xml",
-            str(path),
-        ]
+        options = "-m pytest -q -p no:cacheprovider --junit-xml report.xml --rootdir".split()
+        command = [sys.executable, *options, folder, str(path)]
         done = subprocess.run(
             [*command, *(["-k", only] if only else [])],
             capture_output=True,

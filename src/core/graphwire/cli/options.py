@@ -135,18 +135,13 @@ def add_weight_source(parser: argparse.ArgumentParser) -> None:
 
 def open_options(arguments: argparse.Namespace) -> OpenOptions:
     """Return the options of `graphwire.open` that arguments name."""
-    options: OpenOptions = {}
-    if getattr(arguments, "limits", None):
+    given = vars(arguments)
+    names = ("rank", "weights_from", "storage_options", "cache")
+    options: Any = {name: given[name] for name in names if given.get(name) is not None}
+    if given.get("limits"):
         options["limits"] = _limits(arguments.limits)
-    if getattr(arguments, "rank", None) is not None:
-        options["rank"] = arguments.rank
-    if getattr(arguments, "weights_from", None) is not None:
-        options["weights_from"] = arguments.weights_from
-    if getattr(arguments, "storage_options", None) is not None:
-        options["storage_options"] = arguments.storage_options
-    if getattr(arguments, "cache", None) is not None:
-        options["cache"] = arguments.cache
-    return options
+    found: OpenOptions = options
+    return found
 
 
 def place_of(text: str | None) -> Any:

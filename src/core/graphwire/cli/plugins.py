@@ -159,36 +159,19 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 
 def _plugins(arguments: argparse.Namespace, output: Output) -> int:
+    import msgspec
+
     import graphwire
     from graphwire.cli.inspection import plugin_sections
 
     found = graphwire.plugins()
     if arguments.json:
-        output.json([_plugin_tree(plugin) for plugin in found])
+        trees = [msgspec.to_builtins(plugin) for plugin in found]
+        for tree, plugin in zip(trees, found, strict=True):
+            tree["refused"] = [each._asdict() for each in plugin.refused]
+        output.json(trees)
     elif not found:
         output.line("no plugins are installed")
     else:
         output.sections(plugin_sections(found))
     return 0
-
-
-def _plugin_tree(plugin: Any) -> dict[str, Any]:
-    fields = (
-        "name",
-        "distribution",
-        "version",
-        "api_version",
-        "hooks",
-        "names",
-        "load_seconds",
-        "status",
-        "reason",
-        "heavy",
-        "ignored",
-    )
-    tree = {field: getattr(plugin, field) for field in fields}
-    return tree | {
-        "hooks": list(plugin.hooks),
-        "names": {kind: list(of) for kind, of in plugin.names.items()},
-        "refused": [each._asdict() for each in plugin.refused],
-    }

@@ -32,34 +32,9 @@ from graphwire.wire.weights.folder import Folder
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0,), (2, 0, 3), (1,), (7,), (2, 1, 5), (1,) * 12)
 _NAMES = (
-    *(
-        "weight",
-        "layers.0.self_attn.q_proj.weight",
-        "a",
-        "A",
-        "b/c",
-        "/b",
-        "..",
-        ".",
-        "b//c",
-        "C:\\d",
-        "con",
-        "-",
-    ),
-    *(
-        "é",
-        "e\u0301",
-        "層.重み",
-        "😀",
-        'quote"',
-        "back\\slash",
-        "new\nline",
-        "nul\0",
-        "\x7f",
-        " ",
-        "__proto__",
-        "0",
-    ),
+    *"weight layers.0.self_attn.q_proj.weight a A b/c /b .. . b//c C:\\d con - 0 __proto__".split(),
+    *'é e\u0301 層.重み 😀 quote" back\\slash \x7f'.split(),
+    *("new\nline", "nul\0", " "),
     "long." * 300,
 )
 _MIB = 1 << 20

@@ -212,7 +212,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         Raises:
             KeyError: there is none.
         """
-        for folder, metas in ((WEIGHTS, self.weights), (CONSTANTS, self.constants)):
+        for folder, metas in self._tables()[:2]:
             if name in metas:
                 meta = metas[name]
                 record = self.records.get(folder + meta.path_name)
@@ -292,11 +292,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         """Return a problem for every payload that was not read or does not fit its record."""
         problems = [Problem(name, "unread", why) for name, why in self.unread.items()]
         problems += [Problem(SAMPLE_INPUTS.rstrip("/"), "unread", warning) for warning in self.warnings]
-        for folder, metas in (
-            (WEIGHTS, self.weights),
-            (CONSTANTS, self.constants),
-            (SAMPLE_INPUTS, self.sample_inputs),
-        ):
+        for folder, metas in self._tables():
             for name, meta in metas.items():
                 place = f"{folder}{name}"
                 if meta.placement not in (None, "meta", "fake"):
@@ -322,14 +318,16 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
             problems += self._tie_problems(folder, metas)
         return problems
 
+    def _tables(self) -> tuple[tuple[str, dict[str, PayloadMeta]], ...]:
+        return (WEIGHTS, self.weights), (CONSTANTS, self.constants), (SAMPLE_INPUTS, self.sample_inputs)
+
     def check_ties(self) -> None:
         """Check that names which are said to be one tensor agree on it.
 
         Raises:
             WeightsError: some do not; the error lists all of them.
         """
-        folders = ((WEIGHTS, self.weights), (CONSTANTS, self.constants), (SAMPLE_INPUTS, self.sample_inputs))
-        if problems := [each for folder, metas in folders for each in self._tie_problems(folder, metas)]:
+        if problems := [each for table in self._tables() for each in self._tie_problems(*table)]:
             raise WeightsError(problems, remedy="The file is damaged or hostile; write it again")
 
     def _tie_problems(self, folder: str, metas: Mapping[str, PayloadMeta]) -> Iterator[Problem]:

@@ -7,12 +7,13 @@ import io
 import os
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -31,16 +32,31 @@ _CHUNK_BYTES = 1 << 16
 _REMEDY = "Fetch the file first, or read it through a cache: simplecache::URL"
 
 
-class Ranges(Protocol):
+class Ranges(ABC):
     """A remote file whose ranges can be read by several threads at once."""
 
+    def __init__(self, file: RemoteFile, attempts: Attempts) -> None:
+        self._file = file
+        self._attempts = attempts
+
+    @abstractmethod
     def tail(self, count: int) -> tuple[int, bytes]:
         """Return the size of the file, and its last `count` bytes; all of them if there are fewer."""
-        ...
+
+    @abstractmethod
+    def _read(self, start: int, end: int) -> bytes:
+        """Ask for a range once."""
 
     def read(self, start: int, end: int) -> bytes:
         """Return exactly the bytes of a range that is not empty."""
-        ...
+
+        def whole() -> bytes:
+            data = self._read(start, end)
+            if len(data) != end - start:
+                raise ShortAnswerError(f"{len(data):,} bytes instead of {end - start:,}")
+            return data
+
+        return self._attempts.run(self._file.url, f"read bytes {start:,} to {end - 1:,}", whole)
 
 
 def ranges_of(file: RemoteFile, attempts: Attempts) -> Ranges:
@@ -48,12 +64,8 @@ def ranges_of(file: RemoteFile, attempts: Attempts) -> Ranges:
     return (_HttpRanges if is_http(file.fs) else _FileSystemRanges)(file, attempts)
 
 
-class _FileSystemRanges:
+class _FileSystemRanges(Ranges):
     """The ranges of a file in any file system."""
-
-    def __init__(self, file: RemoteFile, attempts: Attempts) -> None:
-        self._file = file
-        self._attempts = attempts
 
     def tail(self, count: int) -> tuple[int, bytes]:
         _, path, url = self._file
@@ -65,16 +77,8 @@ class _FileSystemRanges:
             raise RemoteError("its file system does not state its size", remedy=_REMEDY).of(url)
         return size, self.read(max(0, size - count), size) if size else b""
 
-    def read(self, start: int, end: int) -> bytes:
-        return self._attempts.run(
-            self._file.url, f"read bytes {start:,} to {end - 1:,}", lambda: self._read(start, end)
-        )
-
     def _read(self, start: int, end: int) -> bytes:
-        data = self._call("cat_file", end - start, self._file.path, start=start, end=end)
-        if len(data) != end - start:
-            raise ShortAnswerError(f"{len(data):,} bytes instead of {end - start:,}")
-        return bytes(data)
+        return bytes(self._call("cat_file", end - start, self._file.path, start=start, end=end))
 
     def _call(self, method: str, nbytes: int, *args: Any, **options: Any) -> Any:
         """Call a method of the file system; of an asynchronous one, for a limited time."""
@@ -108,7 +112,7 @@ class _NoRangeError(RemoteError):
         """The size of the whole file; 0 if the server does not state it."""
 
 
-class _HttpRanges:
+class _HttpRanges(Ranges):
     """The ranges of a file on an HTTP server.
 
     A server may ignore that a range was requested, and send the whole file, or another range than it states. So the answer is
@@ -117,8 +121,7 @@ class _HttpRanges:
     """
 
     def __init__(self, file: RemoteFile, attempts: Attempts) -> None:
-        self._file = file
-        self._attempts = attempts
+        super().__init__(file, attempts)
         self._size = -1
         self._tag = ""
 
@@ -138,18 +141,12 @@ class _HttpRanges:
     def _end(self, wanted: str, count: int) -> _Answer:
         return self._attempts.run(self._file.url, "read the end", lambda: self._request(wanted, count))
 
-    def read(self, start: int, end: int) -> bytes:
-        what = f"read bytes {start:,} to {end - 1:,}"
-        return self._attempts.run(self._file.url, what, lambda: self._read(start, end))
-
     def _read(self, start: int, end: int) -> bytes:
         answer = self._request(f"{start}-{end - 1}", end - start)
         if answer.size != self._size or answer.tag != self._tag:
             raise RemoteError("the file changed while it was read", remedy="Read it again").of(self._file.url)
         if answer.start != start:
             raise self._lies(f"to the request for bytes {start:,} to {end - 1:,} it sends others")
-        if len(answer.data) != end - start:
-            raise ShortAnswerError(f"{len(answer.data):,} bytes instead of {end - start:,}")
         return answer.data
 
     def _request(self, wanted: str, count: int) -> _Answer:
