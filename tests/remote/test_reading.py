@@ -23,8 +23,8 @@ import graphwire
 from graphwire import Attempts, Limits, errors
 from graphwire.wire.archive.manifest import MANIFEST, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.source import url_of
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.remote import url_of
 
 for _protocol in ("http", "memory", "simplecache", "local"):
     fsspec.get_filesystem_class(_protocol)

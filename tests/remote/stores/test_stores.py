@@ -19,8 +19,8 @@ from stores import Store
 import graphwire
 from graphwire import Blobs, errors
 from graphwire.wire.archive.atomic_file import atomic_write
+from graphwire.wire.archive.source import located
 from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.remote import located
 
 # Clients leave connections and tasks to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore")

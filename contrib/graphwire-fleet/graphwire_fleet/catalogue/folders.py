@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from graphwire.errors import ArchiveError, MissingRecordError
-from graphwire.wire.remote import RemoteFile, located
+from graphwire.wire.archive.source import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder as LinklessFolder
 from graphwire_fleet.whole_files import OWN_FILES, remove_unfinished, whole_file

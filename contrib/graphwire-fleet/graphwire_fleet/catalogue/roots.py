@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from graphwire.wire.remote import located, shown_url, url_of
+from graphwire.wire.archive.source import located, url_of
+from graphwire.wire.remote import shown_url
 
 _MAGIC = frozenset("*?[")
 

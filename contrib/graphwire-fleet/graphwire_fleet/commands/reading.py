@@ -78,7 +78,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _existence(storage_options: Mapping[str, Any] | None) -> Callable[[str], bool]:
     """Return a function that tells whether there is a file of a name in the catalogue."""
-    from graphwire.wire.remote import RemoteFile, located
+    from graphwire.wire.archive.source import RemoteFile, located
     from graphwire_fleet.sources import has_local_file
 
     def exists(name: str) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphwire.errors import ArchiveError, GraphwireError, exception_text
-from graphwire.wire.remote import url_of
+from graphwire.wire.archive.source import url_of
 from graphwire_fleet.engine.batches import Bounds, Counts
 from graphwire_fleet.work import Failure, File, Packed, Result, Work
 

@@ -164,7 +164,7 @@ class Verifying(Reading):
 
 
 def _opened(source: str, options: Any) -> Any:
-    from graphwire.wire.remote import RemoteFile, located
+    from graphwire.wire.archive.source import RemoteFile, located
 
     place = located(source, options)
     if isinstance(place, RemoteFile):

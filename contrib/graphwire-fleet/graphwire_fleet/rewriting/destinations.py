@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.remote import shown_url, url_of
+from graphwire.wire.archive.source import url_of
+from graphwire.wire.remote import shown_url
 from graphwire_fleet.rewriting.works import Rewriting
 from graphwire_fleet.temporary_database import temporary_database
 from graphwire_fleet.work import File

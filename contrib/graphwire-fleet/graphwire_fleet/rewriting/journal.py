@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphwire.errors import ArchiveError, GraphwireError
-from graphwire.wire.remote import url_of
+from graphwire.wire.archive.source import url_of
 from graphwire.wire.weights.folder import Folder
 from graphwire_fleet.rewriting.places import Facts, LocalFile, Place
 from graphwire_fleet.whole_files import OWN_FILES, whole_file

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from graphwire.errors import ArchiveError
+from graphwire.wire.archive.source import RemoteFile, located
 from graphwire.wire.limits import DEFAULT_ATTEMPTS
-from graphwire.wire.remote import RemoteFile, located
 from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder
 

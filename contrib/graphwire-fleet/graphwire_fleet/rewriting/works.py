@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 import graphwire
 from graphwire.errors import ArchiveError, GraphwireError, GraphwireWarning, OpsetError
-from graphwire.wire.remote import url_of
+from graphwire.wire.archive.source import url_of
 from graphwire_fleet.reading import failure_of
 from graphwire_fleet.rewriting.journal import Entry, Journal
 from graphwire_fleet.rewriting.places import LocalFile, Place, RemotePlace, place_at

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphwire.errors import ArchiveError, GraphwireError
-from graphwire.wire.remote import RemoteFile, located, shown_url, url_of
+from graphwire.wire.archive.source import RemoteFile, located, url_of
+from graphwire.wire.remote import shown_url
 from graphwire_fleet.sources.patterns import EVERYTHING, Pattern, State, split
 from graphwire_fleet.sources.trees import (
     SEPARATOR,

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 
 from graphwire.errors import GraphwireError
 from graphwire.process import Threads
-from graphwire.wire.remote import RemoteFile, protocols_of, shown_url
+from graphwire.wire.archive.source import RemoteFile
+from graphwire.wire.remote import protocols_of, shown_url
 from graphwire_fleet.work import File
 
 SEPARATOR = "/"

@@ -54,10 +54,9 @@ from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
 from graphwire.wire import package_reader
 from graphwire.wire.archive.manifest import RecordCache, keep_records, records_to_fetch
-from graphwire.wire.archive.source import Closing, Readable, file_name, type_text
+from graphwire.wire.archive.source import Closing, Readable, file_name, located, type_text
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import Payloads
-from graphwire.wire.remote import located
 
 if TYPE_CHECKING:
     import torch

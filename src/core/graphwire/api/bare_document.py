@@ -29,13 +29,12 @@ from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swa
 from graphwire.registry import Registry, Tree
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
 from graphwire.schema.trees import from_tree
-from graphwire.wire.archive.source import Readable, copy_bytes, open_source
+from graphwire.wire.archive.source import Readable, RemoteFile, copy_bytes, open_source
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.document import HEAD_BYTES, detect_format
 from graphwire.wire.limits import Limits
 from graphwire.wire.package_reader import config_members
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
-from graphwire.wire.remote import RemoteFile
 from graphwire.wire.torch_files.torch_save_reader import read_embedded_tensor
 
 METHOD = "model"

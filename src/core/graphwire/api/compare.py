@@ -21,9 +21,8 @@ from graphwire.evolve.targets import obstacles_by_target, supports as obstacles_
 from graphwire.registry import registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
-from graphwire.wire.archive.source import Readable
+from graphwire.wire.archive.source import Readable, url_of
 from graphwire.wire.payloads import Payloads
-from graphwire.wire.remote import url_of
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -34,12 +34,11 @@ from graphwire.process import TYPE_ANALYSIS, Threads
 from graphwire.registry import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
 from graphwire.wire.archive.manifest import MANIFEST
-from graphwire.wire.archive.source import open_source
+from graphwire.wire.archive.source import RemoteFile, UniversalPath, located, open_source
 from graphwire.wire.document import read_document
 from graphwire.wire.limits import DEFAULT_LIMITS
 from graphwire.wire.package_reader import NO_MANIFEST, PROVIDERS
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
-from graphwire.wire.remote import RemoteFile, UniversalPath, located
 
 # ---- read a whole file, check all of it, and return what a reader finds in it as neutral JSON (`docs/spec/neutral.md`)
 

@@ -44,10 +44,9 @@ from graphwire.errors import (
 from graphwire.evolve.targets import target_named
 from graphwire.registry import PluginInfo, Registry, default_registry, registry_or_installed
 from graphwire.schema import Program, Version
-from graphwire.wire.archive.source import Readable, file_name
+from graphwire.wire.archive.source import Readable, UniversalPath, file_name, located, url_of
 from graphwire.wire.package_reader import OWN_LAYOUT, sanitize_payload_names
 from graphwire.wire.payloads import Payloads
-from graphwire.wire.remote import UniversalPath, located, url_of
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

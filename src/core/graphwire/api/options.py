@@ -23,9 +23,8 @@ from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireEr
 from graphwire.process import LOG
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
-from graphwire.wire.archive.source import type_text
+from graphwire.wire.archive.source import RemoteFile, type_text
 from graphwire.wire.limits import Limits
-from graphwire.wire.remote import RemoteFile
 
 if TYPE_CHECKING:
     import torch

@@ -50,9 +50,9 @@ from graphwire.process import paused_gc
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.atomic_file import ChunkBuffer
+from graphwire.wire.archive.source import located
 from graphwire.wire.package_writer import begin_digests, save_package
 from graphwire.wire.payloads import Payloads
-from graphwire.wire.remote import located
 
 if TYPE_CHECKING:
     import torch

@@ -21,9 +21,8 @@ from graphwire.errors import (
 from graphwire.registry import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.digests import digests_of
-from graphwire.wire.archive.source import file_name
+from graphwire.wire.archive.source import RemoteFile, UniversalPath, file_name, located
 from graphwire.wire.payloads import WEIGHTS, Payloads, Record, extent
-from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.weights.external_record import ExternalRecord
 from graphwire.wire.weights.folder import Folder, RemoteFolder
 from graphwire.wire.weights.matching import WeightRecord, match_records, weight_records

@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Problem, WeightsError
 from graphwire.registry import Registry, remedy_for_requirements
 from graphwire.schema import PluginRequirement, RecordReference, StoreReference, WeightReferences
-from graphwire.wire.archive.source import Closing, type_text
+from graphwire.wire.archive.source import Closing, RemoteFile, UniversalPath, located, type_text, url_of
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
-from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
 from graphwire.wire.weights.matching import RANK_REMEDY, Names
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from graphwire.errors import ArchiveError, GraphwireError, PluginError
 
 if TYPE_CHECKING:
     from graphwire.registry import PrunableStore
-    from graphwire.wire.remote import RemoteFile
+    from graphwire.wire.archive.source import RemoteFile
     from graphwire.wire.weights.folder import Folder, RemoteFolder
 
 # --------------------------------------------------------- which blobs do programs refer to, wherever the programs are?
@@ -43,7 +43,7 @@ def names_of_used_blobs(
         ArchiveError: a program cannot be read, or a word names none.
     """
     from graphwire.wire.archive.reader import ArchiveReader
-    from graphwire.wire.remote import RemoteFile, located
+    from graphwire.wire.archive.source import RemoteFile, located
     from graphwire.wire.weights.reference_table import REFERENCES, read_references
 
     used: set[str] = set()
@@ -233,7 +233,7 @@ def _collect(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _folder(arguments: argparse.Namespace) -> Folder | RemoteFolder:
-    from graphwire.wire.remote import RemoteFile, located
+    from graphwire.wire.archive.source import RemoteFile, located
     from graphwire.wire.weights.folder import Folder, RemoteFolder
 
     place: Any = located(arguments.folder, arguments.storage_options)

@@ -240,7 +240,7 @@ class ReadFiles:
 
     def _keys(self, file: Any) -> Iterator[Hashable]:
         """Yield what all names of an existing file have in common; of a folder only its path."""
-        from graphwire.wire.remote import RemoteFile, located
+        from graphwire.wire.archive.source import RemoteFile, located
 
         if file is None or file == STDIN:
             return
@@ -313,7 +313,7 @@ class Destination(NamedTuple):
             storage_options: those of a URL.
         """
         from graphwire.wire.archive.atomic_file import atomic_write, write_all
-        from graphwire.wire.remote import located
+        from graphwire.wire.archive.source import located
 
         if self.name == STDIN:
             write_all(self.file, data)

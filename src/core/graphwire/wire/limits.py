@@ -18,7 +18,6 @@ from graphwire.errors import (
     pass_on_signal,
     shown,
 )
-from graphwire.wire.remote import shown_text
 
 # ------------------------------------------------------------------------------ bounds that a caller changes one by one
 # checked when they are made, and shown without those that have their defaults.
@@ -259,6 +258,8 @@ def _status_of(error: BaseException) -> int | None:
 
 
 def _final_error(error: Exception, url: str, what: str) -> Exception:
+    from graphwire.wire.remote import shown_text
+
     status = _status_of(error)
     if isinstance(error, (GraphwireError, MemoryError)):
         return error

@@ -14,7 +14,7 @@ from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.schema import PayloadConfig, PayloadMeta, PluginRequirement, WeightReferences
 from graphwire.wire.archive.atomic_file import atomic_write, write_all
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
-from graphwire.wire.archive.source import file_name, is_mapped, type_text
+from graphwire.wire.archive.source import RemoteFile, UniversalPath, file_name, is_mapped, located, type_text
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.package_reader import (
     BARE_DOCUMENT,
@@ -26,7 +26,6 @@ from graphwire.wire.package_reader import (
     schema_version_text,
 )
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Document, Payloads, Record
-from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.torch_files.torch_save_writer import (
     PackedFile,
     pack_examples,

@@ -3,91 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import PurePath
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from graphwire.errors import RemoteError, exception_text, pass_on_signal
+from graphwire.wire.archive.source import URL_START, RemoteFile
 
 # ------------------------------------------------------------ tells URLs from paths, and opens the file systems of URLs
 # fsspec is imported when a URL is given, and not before. A URL comes from the caller, never from the content of a file.
 
 
-_URL = r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://"
-"""`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
 _NEXT_IN_CHAIN = r"::(?=[A-Za-z][A-Za-z0-9+.-]*(?:://|::|\Z))"
 _INSTALL = "Run: pip install 'graphwire[remote]'"
-
-
-class UniversalPath(Protocol):
-    """A path of universal_pathlib, or anything else with these attributes; `str` of it is a URL or a path."""
-
-    @property
-    def protocol(self) -> str:
-        """The protocol of its file system."""
-        ...
-
-    @property
-    def storage_options(self) -> Mapping[str, Any]:
-        """The options of its file system."""
-        ...
-
-
-class RemoteFile(NamedTuple):
-    """A file at a URL, in an open file system of fsspec."""
-
-    fs: Any
-    """The `fsspec.AbstractFileSystem`."""
-    path: str
-    """The path of the file in it."""
-    url: str
-    """The URL in messages: without credentials."""
-
-    @property
-    def name(self) -> str:
-        """The last name of the path, without a query."""
-        return self.path.partition("?")[0].rpartition("/")[2]
-
-    def ask(self, what: str, method: str, *args: Any, **options: Any) -> Any:
-        """Return what a method of the file system returns, called again after failures that may pass.
-
-        Args:
-            what: what the call does, for errors, as in "list the folder".
-            method: the name of the method.
-
-        Raises:
-            OSError: the file does not exist, or access is denied.
-            RemoteError: everything else that a client raises.
-        """
-        from graphwire.wire.limits import DEFAULT_ATTEMPTS
-
-        return DEFAULT_ATTEMPTS.run(self.url, what, lambda: getattr(self.fs, method)(*args, **options))
-
-    def beside(self, location: str) -> RemoteFile:
-        """Return a file below the folder of this one.
-
-        Args:
-            location: plain names with `/` between them, already checked.
-        """
-        from urllib.parse import quote
-
-        path, url = (each.partition("?")[0].rpartition("/")[0] for each in (self.path, self.url))
-        # Only in the URLs of HTTP do escapes, `?` and `#` have a meaning.
-        quoted = quote(location) if is_http(self.fs) else location
-        return RemoteFile(
-            self.fs, f"{path}/{quoted}" if path or self.path.startswith("/") else quoted, f"{url}/{location}"
-        )
-
-    def as_folder(self) -> RemoteFile:
-        """Return the folder of this name: a file without a name in it."""
-        return self._replace(path=f"{self.path.rstrip('/')}/", url=f"{self.url.rstrip('/')}/")
-
-    def __str__(self) -> str:
-        return self.url
 
 
 def is_http(fs: Any) -> bool:
@@ -137,7 +68,7 @@ def shown_text(text: str, url: str = "", options: Mapping[str, Any] | None = Non
         parts = re.split(r"[:/?#@&=]", "&".join(_secrets(url)))
         if any(each in text for each in parts if len(each) > 1):
             return "its message repeats a part of the URL's password or query"
-    for found in re.finditer(_URL, text):
+    for found in re.finditer(URL_START, text):
         rest = text[found.end() :]
         if "@" in rest:
             return f"{text[: found.end()]}…"
@@ -165,7 +96,7 @@ def _same(first: str, second: str) -> str:
 
 def without_secrets(text: str, urls: Iterable[str]) -> str:
     """Return a text that has each of some URLs, whole or cut off, as `shown_url` shows it."""
-    found = [each[0] for each in (re.search(f"{_URL}.*", each, re.DOTALL) for each in urls) if each]
+    found = [each[0] for each in (re.search(f"{URL_START}.*", each, re.DOTALL) for each in urls) if each]
     for url in [
         part for each in found for part in {each: 0, **dict.fromkeys(re.split(_NEXT_IN_CHAIN, each))}
     ]:
@@ -187,63 +118,29 @@ def without_secrets(text: str, urls: Iterable[str]) -> str:
     return text
 
 
-def url_of(file: object) -> str | None:
-    """Return the URL that a value names; None if it names something on this machine.
-
-    Args:
-        file: a URL as text; a path of universal_pathlib; or anything else.
-    """
-    if isinstance(file, str):
-        text = file
-    elif isinstance(file, PurePath):  # It has one slash where a URL has two.
-        return None
-    elif isinstance(file, os.PathLike):
-        path = os.fspath(file)
-        text = path if isinstance(path, str) else ""
-    elif hasattr(file, "protocol") and hasattr(file, "storage_options"):
-        text = str(file)
-    else:
-        return None
-    return text if re.match(_URL, text) else None
-
-
-def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
-    """Return a `RemoteFile` if a value names a file at a URL, otherwise the value. Nothing is read.
-
-    A URL `file://` becomes a path, so that the file is mapped as any other.
-
-    Args:
-        options: the options of the file system, as fsspec takes them; or a mapping of options for each protocol. A path of
-            universal_pathlib brings its own.
-
-    Raises:
-        RemoteError: no installed file system knows the URL, or it refuses the options.
-    """
-    url = None if isinstance(file, RemoteFile) else url_of(file)
-    if url is None:
-        return file
+def open_url(url: str, options: Mapping[str, Any]) -> RemoteFile | str:
+    """Return the file at a URL, or its path if that is on this machine: see `located`."""
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise RemoteError("fsspec is not installed", remedy=_INSTALL).of(shown_url(url)) from error
-    given = {**(options or {}), **(getattr(file, "storage_options", None) or {})}
     try:
-        fs, path = url_to_fs(url, **_options_for(url, given))
+        fs, path = url_to_fs(url, **_options_for(url, options))
     except ImportError as error:
         remedy = f"{_INSTALL}, and the package that fsspec names"
-        raise RemoteError(f"the URL needs a package: {shown_text(str(error), url, given)}", remedy=remedy).of(
-            shown_url(url)
-        ) from _told(error, url)
+        raise RemoteError(
+            f"the URL needs a package: {shown_text(str(error), url, options)}", remedy=remedy
+        ).of(shown_url(url)) from _told(error, url)
     except ValueError as error:
         raise RemoteError(
-            f"no file system for the URL: {shown_text(str(error), url, given)}", remedy=_INSTALL
+            f"no file system for the URL: {shown_text(str(error), url, options)}", remedy=_INSTALL
         ).of(shown_url(url)) from _told(error, url)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - clients have their own classes, such as for credentials that are not there
         pass_on_signal(error)
         raise RemoteError(
-            f"the file system cannot be opened: {shown_text(exception_text(error), url, given)}",
+            f"the file system cannot be opened: {shown_text(exception_text(error), url, options)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
         ).of(shown_url(url)) from _told(error, url)
     return path if "file" in protocols_of(fs) else RemoteFile(fs, path, shown_url(url))

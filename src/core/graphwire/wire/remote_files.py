@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, RemoteError
 from graphwire.process import Resource, Step, Threads
-from graphwire.wire.archive.source import allocate
+from graphwire.wire.archive.source import RemoteFile, allocate
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts, ShortAnswerError
-from graphwire.wire.remote import RemoteFile, is_http, protocols_of
+from graphwire.wire.remote import is_http, protocols_of
 
 # ----------------------------------------------------------------------------------------- reads ranges of remote files
 # from HTTP servers, whose answers are checked, and from any other file system of fsspec.

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from graphwire.errors import ArchiveError, note_caller
 from graphwire.process import Resource
-from graphwire.wire.archive.source import file_name
-from graphwire.wire.remote import RemoteFile
+from graphwire.wire.archive.source import RemoteFile, file_name
 
 if TYPE_CHECKING:
     from graphwire.wire.remote_files import RemoteWrite

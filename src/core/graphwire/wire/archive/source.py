@@ -11,19 +11,20 @@ import gc
 import io
 import mmap
 import os
+import re
 import stat
 import sys
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import PurePath
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self, TypeAlias, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol, Self, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError, note_caller
 from graphwire.process import file_of
-from graphwire.wire.limits import Limits
-from graphwire.wire.remote import RemoteFile, UniversalPath, shown_url, url_of
+from graphwire.wire.limits import DEFAULT_ATTEMPTS, Limits
 
 ALIGNMENT = 64
 """In bytes. torch's CPU memory and each stored record of an archive begin at a multiple of it."""
@@ -101,6 +102,119 @@ class Closing(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+# ------------------------------------------------------------------------- names of files on this machine and at URLs
+
+URL_START = r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://"
+"""`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
+
+
+class UniversalPath(Protocol):
+    """A path of universal_pathlib, or anything else with these attributes; `str` of it is a URL or a path."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of its file system."""
+        ...
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """The options of its file system."""
+        ...
+
+
+class RemoteFile(NamedTuple):
+    """A file at a URL, in an open file system of fsspec."""
+
+    fs: Any
+    """The `fsspec.AbstractFileSystem`."""
+    path: str
+    """The path of the file in it."""
+    url: str
+    """The URL in messages: without credentials."""
+
+    @property
+    def name(self) -> str:
+        """The last name of the path, without a query."""
+        return self.path.partition("?")[0].rpartition("/")[2]
+
+    def ask(self, what: str, method: str, *args: Any, **options: Any) -> Any:
+        """Return what a method of the file system returns, called again after failures that may pass.
+
+        Args:
+            what: what the call does, for errors, as in "list the folder".
+            method: the name of the method.
+
+        Raises:
+            OSError: the file does not exist, or access is denied.
+            RemoteError: everything else that a client raises.
+        """
+        return DEFAULT_ATTEMPTS.run(self.url, what, lambda: getattr(self.fs, method)(*args, **options))
+
+    def beside(self, location: str) -> RemoteFile:
+        """Return a file below the folder of this one.
+
+        Args:
+            location: plain names with `/` between them, already checked.
+        """
+        from urllib.parse import quote
+
+        from graphwire.wire.remote import is_http
+
+        path, url = (each.partition("?")[0].rpartition("/")[0] for each in (self.path, self.url))
+        # Only in the URLs of HTTP do escapes, `?` and `#` have a meaning.
+        quoted = quote(location) if is_http(self.fs) else location
+        return RemoteFile(
+            self.fs, f"{path}/{quoted}" if path or self.path.startswith("/") else quoted, f"{url}/{location}"
+        )
+
+    def as_folder(self) -> RemoteFile:
+        """Return the folder of this name: a file without a name in it."""
+        return self._replace(path=f"{self.path.rstrip('/')}/", url=f"{self.url.rstrip('/')}/")
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def url_of(file: object) -> str | None:
+    """Return the URL that a value names; None if it names something on this machine.
+
+    Args:
+        file: a URL as text; a path of universal_pathlib; or anything else.
+    """
+    if isinstance(file, str):
+        text = file
+    elif isinstance(file, PurePath):  # It has one slash where a URL has two.
+        return None
+    elif isinstance(file, os.PathLike):
+        path = os.fspath(file)
+        text = path if isinstance(path, str) else ""
+    elif hasattr(file, "protocol") and hasattr(file, "storage_options"):
+        text = str(file)
+    else:
+        return None
+    return text if re.match(URL_START, text) else None
+
+
+def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
+    """Return a `RemoteFile` if a value names a file at a URL, otherwise the value. Nothing is read.
+
+    A URL `file://` becomes a path, so that the file is mapped as any other.
+
+    Args:
+        options: the options of the file system, as fsspec takes them; or a mapping of options for each protocol. A path of
+            universal_pathlib brings its own.
+
+    Raises:
+        RemoteError: no installed file system knows the URL, or it refuses the options.
+    """
+    url = None if isinstance(file, RemoteFile) else url_of(file)
+    if url is None:
+        return file
+    from graphwire.wire.remote import open_url
+
+    return open_url(url, {**(options or {}), **(getattr(file, "storage_options", None) or {})})
 
 
 Readable: TypeAlias = (
@@ -378,6 +492,8 @@ def file_name(file: object) -> str:
     if isinstance(file, RemoteFile):
         return file.url
     if (url := url_of(file)) is not None:
+        from graphwire.wire.remote import shown_url
+
         return shown_url(url)
     if isinstance(file, (str, os.PathLike)):
         return os.fsdecode(file)
@@ -441,6 +557,8 @@ def read_named(path: str | os.PathLike[str]) -> bytes:
     """
     name = os.fspath(path)
     if url := url_of(name):
+        from graphwire.wire.remote import shown_url
+
         problem = "this is a URL, and what is read here is a file on this machine"
         raise ArchiveError(problem, remedy="Fetch it first").of(shown_url(url))
     flags = getattr(os, "O_NONBLOCK", 0)

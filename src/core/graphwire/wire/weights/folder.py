@@ -16,9 +16,8 @@ from typing import Any, BinaryIO, cast
 from graphwire.errors import ArchiveError, MissingRecordError, RemoteError
 from graphwire.process import Resource, file_of
 from graphwire.wire.archive.atomic_file import Replacement, rename_new, sync
-from graphwire.wire.archive.source import Closing, FileSource
+from graphwire.wire.archive.source import Closing, FileSource, RemoteFile
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts
-from graphwire.wire.remote import RemoteFile
 from graphwire.wire.remote_files import RemoteSource, RemoteWrite, open_remote
 from graphwire.wire.weights.reference_table import check_location
 

@@ -32,9 +32,8 @@ from graphwire.registry import (
 )
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire.archive.manifest import RecordCache
-from graphwire.wire.archive.source import Closing, FileSource
+from graphwire.wire.archive.source import Closing, FileSource, RemoteFile, UniversalPath, located
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, DEFAULT_LIMITS, Attempts, Limits
-from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.remote_files import RemoteSource
 from graphwire.wire.weights.folder import Folder, RemoteFolder
 from graphwire.wire.weights.matching import RANK_REMEDY
