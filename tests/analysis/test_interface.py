@@ -67,7 +67,7 @@ def test_arguments_and_results_have_the_names_of_the_author(program):
     assert {child.name: str(child) for child in interface.output.children} == {
         "logits": "float32 [tokens.shape[0], 5]",
         "scores": "Scores(best=float32 [tokens.shape[0], 5])",
-        "sizes": '[int 2*tokens.shape[0], None, "text"]',
+        "sizes": "[int 2*tokens.shape[0], None, 'text']",
         "at": "Spot(x=float32 [1], y=float32 [2])",
         "3": "OrderedDict(a=(float32 [tokens.shape[0], 5],))",
         "more": "defaultdict(k=float32 [tokens.shape[0], 5])",
@@ -134,3 +134,9 @@ def test_containers_at_any_depth_are_shown_in_short(tmp_path, capsys):
     capsys.readouterr()
     assert main(["inspect", str(tmp_path / "deep.pt2")]) == 0
     assert f"→ {'[' * 13}…{']' * 13}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_signature_of_another_length_than_the_graph_has_no_interface(program):
+    record = graphwire.to_schema(program)[0]
+    record.graph_module.signature.input_specs.pop()
+    assert str(summarize(record).interface) == "() -> ?"

@@ -114,7 +114,7 @@ def test_it_tells_what_the_caller_passes(summary):
         ValueSummary("flag", "user_input", "tensor", "bool", "[]", "cpu"),
     ]
     literals = {value.name: (value.role, value.kind, value.value) for value in summary.inputs[2:]}
-    assert literals == {"n": ("constant_input", "int", "2"), "name": ("constant_input", "string", "a")}
+    assert literals == {"n": ("constant_input", "int", "2"), "name": ("constant_input", "string", "'a'")}
 
 
 def test_it_tells_what_the_caller_gets_and_what_changes(summary):
@@ -180,9 +180,9 @@ def test_a_value_of_which_nothing_is_known_is_a_question_mark(program):
     assert summary.buffers.bytes == 0
 
 
-def test_an_expression_outside_of_the_grammar_is_a_question_mark(document):
+def test_an_expression_outside_of_the_grammar_is_shown_as_it_is(document):
     text = json.dumps(document[0]).replace("Symbol('", "System('")
-    assert summarize(from_tree(json.loads(text), Program)).inputs[0].shape == "[?, 5]"
+    assert summarize(from_tree(json.loads(text), Program)).inputs[0].shape.startswith("[System('")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_an_expression_outside_of_the_grammar_is_a_question_mark(document):
     [
         (Argument(), ("?", "?")),
         (Argument(as_none=True), ("none", "None")),
-        (Argument(as_float="NaN"), ("float", "NaN")),
+        (Argument(as_float="NaN"), ("float", "nan")),
         (Argument(as_ints=[1, 2]), ("ints", "[1, 2]")),
         (Argument(as_sym_int=SymIntArgument(as_int=4)), ("sym_int", "4")),
         (Argument(as_sym_float=SymFloatArgument(as_float=0.5)), ("sym_float", "0.5")),

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from graphwire.analysis.diff.facts import UNKNOWN, Labels, literal_text, user_inputs, value_facts
+from graphwire.analysis.diff.facts import UNKNOWN, Labels, argument_text, user_inputs, value_facts
 from graphwire.errors import GraphwireError
 from graphwire.schema import Argument, Graph, NamedTupleDef, Program, value_name
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
@@ -182,7 +182,7 @@ def _part(name: str, spec: TreeSpec, fields: Mapping[str, NamedTupleDef], step: 
         if keys is None:
             parts.append(_part(str(index), child, fields, f"[{index}]"))
             continue
-        key = literal_text(keys[index])
+        key = argument_text(keys[index])
         quoted = json.dumps(key, ensure_ascii=False) if isinstance(keys[index], str) else key
         parts.append(_part(key, child, fields, f"[{quoted}]" if container in _KEYED else f".{key}"))
     is_named = container == _NAMEDTUPLE and isinstance(spec.context, str)
@@ -262,7 +262,7 @@ def _leaf(graph: Graph, argument: Argument, labels: Labels) -> tuple[str, str]:
     """Return what a leaf is as text, and the name of its value in the graph."""
     name = value_name(argument)
     if name is None:
-        return _literal(argument), ""
+        return argument_text(argument), ""
     match value_facts(graph, name, labels):
         case {"kind": "tensor", "dtype": dtype, "shape": shape}:
             return f"{dtype} {shape}", name
@@ -271,12 +271,3 @@ def _leaf(graph: Graph, argument: Argument, labels: Labels) -> tuple[str, str]:
         case {"kind": kind, "value": value}:
             return f"{kind} {value}", name
     return UNKNOWN, name
-
-
-def _literal(argument: Argument) -> str:
-    if argument.as_none is not None:
-        return "None"
-    if argument.as_string is not None:
-        return json.dumps(argument.as_string, ensure_ascii=False)
-    variants = (getattr(argument, variant) for variant in argument.__struct_fields__)
-    return literal_text(next((value for value in variants if value is not None), None))

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from graphwire import schema
-from graphwire.analysis.diff.facts import UNKNOWN, literal_text
+from graphwire.analysis.diff.facts import UNKNOWN, Labels, argument_text, range_text, value_facts
 from graphwire.analysis.interface import Interface
 from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
 from graphwire.analysis.validation.value_rules import number_text
 from graphwire.errors import GraphwireError, exception_text, pass_on_signal
-from graphwire.schema.texts.infix import format_infix
 from graphwire.schema.texts.metadata import DECLARED, parse_json
-from graphwire.schema.texts.operations import parse_expression
 
 if TYPE_CHECKING:
     from graphwire.registry import Registry
@@ -255,7 +253,7 @@ def summarize(
     module = program.graph_module
     graphs = list(_graphs(module.graph))
     operators = Counter(node.target for graph in graphs for node in graph.nodes)
-    write = _Writer()
+    plain = Labels(program, {}, ())
     if weights is None and constants is None:
         tensors = tensors_of_graph(program)
     else:
@@ -273,8 +271,8 @@ def summarize(
         operators=dict(sorted(operators.items(), key=lambda each: (-each[1], each[0]))),
         subgraphs=len(graphs) - 1,
         values=sum(len(getattr(graph, table)) for graph in graphs for table in schema.VALUE_TABLES.values()),
-        inputs=_inputs(program, write),
-        outputs=_outputs(program, write),
+        inputs=_inputs(program, plain),
+        outputs=_outputs(program, plain),
         symbols=[
             _symbol(text, limits, labels.range(text)) for text, limits in program.range_constraints.items()
         ],
@@ -347,119 +345,71 @@ def _graphs(root: schema.Graph) -> Iterator[schema.Graph]:
 # ------------------------------------------------------------------------------------------------ inputs and outputs
 
 
-class _Writer:
-    """Formats symbolic values as infix text, and caches the text of each distinct expression."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    def expression(self, text: str) -> str:
-        if text not in self.texts:
-            try:
-                self.texts[text] = format_infix(parse_expression(text))
-            except GraphwireError:
-                self.texts[text] = UNKNOWN
-        return self.texts[text]
-
-    def symbol(self, value: schema.SymInt | schema.SymFloat | schema.SymBool | None) -> str:
-        if value is None:
-            return UNKNOWN
-        if value.as_expr is not None:
-            return self.expression(value.as_expr.expr_str)
-        literal = next((part for part in msgspec.structs.astuple(value) if part is not None), UNKNOWN)
-        return literal_text(literal)
-
-    def shape(self, sizes: Sequence[schema.SymInt]) -> str:
-        return f"[{', '.join(map(self.symbol, sizes))}]"
-
-
 def _value(
-    write: _Writer,
+    plain: Labels,
     graph: schema.Graph,
     role: str,
     argument: schema.Argument | schema.ConstantValue,
     name: str,
 ) -> ValueSummary:
-    variant, held = _variant(argument)
-    kind = variant.removeprefix("as_")
+    variant, held = schema.variant_and_content(argument)
+    kind = variant.removeprefix("as_") or UNKNOWN
+    named = schema.value_name(argument) if isinstance(argument, schema.Argument) else None
+    if named is None:
+        return ValueSummary(name, role, kind, value=argument_text(argument))
     if kind == "tensor":
-        return _tensor_value(write, graph, role, held.name)
-    if kind in ("sym_int", "sym_float", "sym_bool"):
-        if held.as_name is None:
-            return ValueSummary(name, role, kind, value=literal_text(getattr(held, f"as_{kind[4:]}")))
-        known = getattr(graph, schema.VALUE_TABLES[kind]).get(held.as_name)
-        return ValueSummary(held.as_name, role, kind, value=write.symbol(known))
+        return _tensor_value(plain, graph, role, named)
     if kind == "custom_obj":
-        return ValueSummary(held.name, role, kind, value=held.class_fqn)
-    return ValueSummary(name, role, kind, value="None" if kind == "none" else literal_text(held))
+        return ValueSummary(named, role, kind, value=held.class_fqn)
+    return ValueSummary(named, role, kind, value=value_facts(graph, named, plain).get("value", UNKNOWN))
 
 
-def _tensor_value(write: _Writer, graph: schema.Graph, role: str, name: str, value: str = "") -> ValueSummary:
-    meta = graph.tensor_values.get(name)
-    if meta is None:
-        return ValueSummary(name, role, "tensor", UNKNOWN, UNKNOWN, UNKNOWN, value)
-    index = "" if meta.device.index is None else f":{number_text(meta.device.index)}"
-    return ValueSummary(
-        name=name,
-        role=role,
-        kind="tensor",
-        dtype=meta.dtype_text,
-        shape=write.shape(meta.sizes),
-        device=f"{meta.device.type}{index}",
-        value=value,
-    )
+def _tensor_value(plain: Labels, graph: schema.Graph, role: str, name: str, value: str = "") -> ValueSummary:
+    facts = value_facts(graph, name, plain)
+    dtype, shape, device = (facts.get(each, UNKNOWN) for each in ("dtype", "shape", "device"))
+    return ValueSummary(name, role, "tensor", dtype, shape, device, value)
 
 
 _HELD = ("parameter", "buffer", "tensor_constant", "custom_obj")
 """The variants of inputs that the program itself holds, so that the caller does not pass them."""
 
 
-def _variant(spec: Any) -> tuple[str, Any]:
-    for variant in spec.__struct_fields__:
-        value = getattr(spec, variant)
-        if value is not None:
-            return variant, value
-    return UNKNOWN, None
-
-
-def _inputs(program: schema.Program, write: _Writer) -> list[ValueSummary]:
+def _inputs(program: schema.Program, plain: Labels) -> list[ValueSummary]:
     graph = program.graph_module.graph
     found: list[ValueSummary] = []
     for index, spec in enumerate(program.graph_module.signature.input_specs):
-        role, held = _variant(spec)
+        role, held = schema.variant_and_content(spec)
         if held is None or role in _HELD:
             continue
         if role == "token":
             found.append(ValueSummary(held.arg.name, role, "token"))
         elif role == "constant_input":
-            found.append(_value(write, graph, role, held.value, held.name))
+            found.append(_value(plain, graph, role, held.value, held.name))
         else:
             listed = graph.input_names or []
             name = held.name or (listed[index] if index < len(listed) else None) or ""
-            found.append(_value(write, graph, role, held.arg, name))
+            found.append(_value(plain, graph, role, held.arg, name))
     return found
 
 
-def _outputs(program: schema.Program, write: _Writer) -> list[ValueSummary]:
+def _outputs(program: schema.Program, plain: Labels) -> list[ValueSummary]:
     graph = program.graph_module.graph
     found: list[ValueSummary] = []
     for spec in program.graph_module.signature.output_specs:
-        role, held = _variant(spec)
+        role, held = schema.variant_and_content(spec)
         if held is None:
             continue
         if role == "user_output":
-            found.append(_value(write, graph, role, held.arg, held.name or ""))
+            found.append(_value(plain, graph, role, held.arg, held.name or ""))
         else:
             fields = [field for field in held.__struct_fields__ if field.endswith("_name")]
             target = getattr(held, fields[0]) if fields else ""
-            found.append(_tensor_value(write, graph, role, held.arg.name, target))
+            found.append(_tensor_value(plain, graph, role, held.arg.name, target))
     return found
 
 
 def _symbol(text: str, limits: schema.RangeConstraint, label: str) -> SymbolSummary:
-    low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
-    high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
-    return SymbolSummary(text, limits.min_val, limits.max_val, f"{low}, {high}", label)
+    return SymbolSummary(text, limits.min_val, limits.max_val, range_text(limits), label)
 
 
 # ------------------------------------------------------------------------------------------------------ module tree

@@ -48,6 +48,7 @@ from graphwire.schema.graph import (
     step_text as step_text,
     subgraphs_in as subgraphs_in,
     value_name as value_name,
+    variant_and_content as variant_and_content,
     variant_of as variant_of,
 )
 from graphwire.schema.program import (

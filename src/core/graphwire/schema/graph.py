@@ -885,6 +885,12 @@ def results_of(node: str) -> str:
     return f"results of {node}"
 
 
+def variant_and_content(union: Any) -> tuple[str, Any]:
+    """Return the variant of a union that is set, and its content; an empty text and None if there is none."""
+    held = ((variant, getattr(union, variant)) for variant in union.__struct_fields__)
+    return next((each for each in held if each[1] is not None), ("", None))
+
+
 def value_name(argument: Argument) -> str | None:
     """Return the name of the value that an argument refers to; None for a literal or a list."""
     for variant in VALUE_VARIANTS:

@@ -402,10 +402,10 @@ def variant_of_spec(spec: schema.InputSpec | schema.OutputSpec) -> tuple[str, An
     Raises:
         SchemaError: no variant is set.
     """
-    for variant in spec.__struct_fields__:
-        if (held := getattr(spec, variant)) is not None:
-            return variant, held
-    raise SchemaError("a spec of the signature has no variant")
+    variant, held = schema.variant_and_content(spec)
+    if not variant:
+        raise SchemaError("a spec of the signature has no variant")
+    return variant, held
 
 
 def _ordered_interface(

@@ -29,10 +29,14 @@ from graphwire.schema import (
     TensorMeta,
     decode_float,
     value_name,
+    variant_and_content,
 )
 from graphwire.schema.texts.infix import format_infix, parse_infix
 from graphwire.schema.texts.operations import Expression
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
+
+UNKNOWN: Final = "?"
+"""The text of what cannot be determined."""
 
 # ----------------------------------------------- an argument as text: names of values, and literals as Python writes them
 
@@ -42,8 +46,8 @@ _MOST_ITEMS = 64
 _MOST_LEVELS = 8
 
 
-def argument_text(argument: Argument) -> str:
-    """Return an argument as text: names of values and subgraphs, and literals as Python writes them."""
+def argument_text(argument: Any) -> str:
+    """Return an argument, or another union, as text: names of values and subgraphs, and literals as Python writes them."""
     text = _text(argument, 0)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
@@ -81,8 +85,7 @@ def _floats(value: Any, level: int = 0) -> str:
 
 
 def _variant(union: Any, level: int) -> str:
-    held = ((variant, getattr(union, variant)) for variant in union.__struct_fields__)
-    variant, value = next((each for each in held if each[1] is not None), ("", None))
+    variant, value = variant_and_content(union)
     return _VARIANTS.get(variant, _text)(value, level) if variant else UNKNOWN
 
 
@@ -116,24 +119,6 @@ _RECORDS: Final[dict[type, Callable[[Any, int], str]]] = {
     SliceValue: _slice,
 }
 """The text of each record that is not the name of a value, or one of several variants."""
-
-
-# ---------------------------------------------------------------------------------- literal values of documents as text
-
-
-UNKNOWN: Final = "?"
-"""The text of what cannot be determined."""
-
-
-def literal_text(value: Any) -> str:
-    """Return a literal as text: numbers and truth values as Python prints them, text itself, lists in brackets."""
-    if type(value) is int:
-        return number_text(value)
-    if isinstance(value, str | bool | float):
-        return str(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(literal_text, value))}]"
-    return UNKNOWN
 
 
 Facts = dict[str, str]
@@ -191,6 +176,8 @@ class Labels:
             return text
 
     def _written(self, expression: Expression) -> str:
+        if not self._labels:
+            return format_infix(expression)
         from graphwire.analysis.canonical.symbol_names import renamed_expression
 
         return format_infix(renamed_expression(expression, lambda name: self._labels.get(name, name)))
@@ -199,12 +186,12 @@ class Labels:
         """Return a number or truth value, which may be symbolic, as readable text."""
         if value.as_expr is not None:
             return self.infix(value.as_expr.expr_str)
-        return str(next((part for part in msgspec.structs.astuple(value) if part is not None), "?"))
+        return argument_text(value)
 
 
 def user_inputs(program: Program) -> list[Argument]:
     """Return the arguments that the caller passes, in order."""
-    pairs = zip(program.graph_module.signature.input_specs, program.graph_module.graph.inputs, strict=True)
+    pairs = zip(program.graph_module.signature.input_specs, program.graph_module.graph.inputs, strict=False)
     return [argument for spec, argument in pairs if spec.user_input or spec.constant_input]
 
 
@@ -312,11 +299,13 @@ def _outputs(program: Program, labels: Labels) -> Entries:
 
 def _ranges(program: Program, labels: Labels) -> Entries:
     return {
-        labels.range(text): {"range": _range(limits)} for text, limits in program.range_constraints.items()
+        labels.range(text): {"range": range_text(limits)}
+        for text, limits in program.range_constraints.items()
     }
 
 
-def _range(limits: RangeConstraint) -> str:
+def range_text(limits: RangeConstraint) -> str:
+    """Return a range as text, such as `[2, 512]` or `[0, ∞)`."""
     low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
     high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
     return f"{low}, {high}"
