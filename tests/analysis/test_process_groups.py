@@ -12,7 +12,6 @@ from msgspec.structs import replace
 import graphwire
 from graphwire.analysis.load_report import named_groups, with_group_names
 from graphwire.errors import DecodeError
-from graphwire.evolve.plain_values import graphs_in
 from graphwire.schema import (
     Argument,
     Graph,
@@ -23,6 +22,7 @@ from graphwire.schema import (
     Program,
     SequenceValue,
     TensorArgument,
+    graphs_in,
 )
 from graphwire.schema.trees import to_tree
 

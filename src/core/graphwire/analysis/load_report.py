@@ -8,7 +8,8 @@ Nothing of it changes what the program computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import is_, is_not
+from functools import partial
+from operator import is_
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -19,14 +20,11 @@ from graphwire.errors import DecodeError, count_text, escaped
 from graphwire.schema import (
     Argument,
     Graph,
-    GraphArgument,
-    NamedArgument,
     Node,
     Program,
-    Renaming,
     ValueMetadata,
-    rewritten,
-    subgraphs_in,
+    edited_graph,
+    graphs_in,
 )
 
 
@@ -241,35 +239,20 @@ def with_group_names(
     if not names:
         return program
     module = program.graph_module
-    done: dict[int, tuple[Graph, Graph]] = {}
     users: dict[str, list[str]] = {}
 
-    def inside(held: GraphArgument) -> GraphArgument:
-        graph = renamed(held.graph)
-        return held if graph is held.graph else replace(held, graph=graph)
+    def renamed(owner: Node | ValueMetadata) -> Node | ValueMetadata:
+        if not isinstance(owner, Node):
+            return owner
+        inputs = list(owner.inputs)
+        for index, named in enumerate(inputs):
+            if named.name == _NAME and (name := named.arg.as_string) is not None:
+                users.setdefault(name, []).append(_name_of(owner))
+                new = Argument(as_string=names.get(name, name))
+                inputs[index] = named if new == named.arg else replace(named, arg=new)
+        return owner if all(map(is_, inputs, owner.inputs)) else replace(owner, inputs=inputs)
 
-    renaming = Renaming(str, inside)
-
-    def renamed_input(node: Node, named: NamedArgument) -> NamedArgument:
-        if named.name == _NAME and (name := named.arg.as_string) is not None:
-            users.setdefault(name, []).append(_name_of(node))
-            new = names.get(name, name)
-            return named if new == name else replace(named, arg=Argument(as_string=new))
-        argument = rewritten(named.arg, renaming)
-        return named if argument is named.arg else replace(named, arg=argument)
-
-    def renamed_node(node: Node) -> Node:
-        inputs = [renamed_input(node, named) for named in node.inputs]
-        return node if all(map(is_, inputs, node.inputs)) else replace(node, inputs=inputs)
-
-    def renamed(graph: Graph) -> Graph:
-        if id(graph) not in done:  # several nodes may share a graph
-            nodes = list(map(renamed_node, graph.nodes))
-            same = all(map(is_, nodes, graph.nodes))
-            done[id(graph)] = graph, graph if same else replace(graph, nodes=nodes)
-        return done[id(graph)][1]
-
-    graph = renamed(module.graph)
+    graph = edited_graph(module.graph, renamed)
     if unknown := [name for name in names if name not in users]:
         listed = ", ".join(map(repr, users))
         raise DecodeError(
@@ -318,7 +301,7 @@ def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -
         extra_files: the paths of the extra files.
     """
     found = []
-    noted = list(_noted(program.graph_module.graph))
+    noted = list(_noted(program))
     traces = list(_texts(program, noted, "stack_traces"))
     if traces:
         files = sorted({file for text in traces for file in _files_in(text)})
@@ -340,45 +323,29 @@ def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -
 
 def stripped(program: Program, kinds: Collection[Strippable]) -> Program:
     """Return a program without these kinds. It shares all other records with the given one, which stays as it is."""
-    changed: Program = _stripped(program, [_FIELDS[kind] for kind in _FIELDS if kind in kinds])
-    if "example_inputs" in kinds and changed.example_inputs is not None:
-        changed = msgspec.structs.replace(changed, example_inputs=None)
-    tables: dict[str, list[Any]] = {_FIELDS[kind][0]: [] for kind in _FIELDS if kind in kinds}
-    module = msgspec.structs.replace(changed.graph_module, **tables)
-    return msgspec.structs.replace(changed, graph_module=module)
+    fields = [row for kind, row in _FIELDS.items() if kind in kinds]
+    tables: dict[str, list[Any]] = {table: [] for table, _, _ in fields}
+    module = program.graph_module
+    graph = edited_graph(module.graph, partial(_without, fields)) if fields else module.graph
+    examples = None if "example_inputs" in kinds else program.example_inputs
+    return replace(program, graph_module=replace(module, graph=graph, **tables), example_inputs=examples)
 
 
-def _stripped(value: Any, fields: Sequence[tuple[str, str, str]]) -> Any:
-    """Return a record, list or dict without these fields of nodes; the same object if it has none."""
-    if isinstance(value, list):
-        items = [_stripped(item, fields) for item in value]
-        return items if any(map(is_not, items, value)) else value
-    if isinstance(value, dict):
-        held = {key: _stripped(item, fields) for key, item in value.items()}
-        return held if any(map(is_not, held.values(), value.values())) else value
-    if isinstance(value, Argument):
-        return rewritten(value, Renaming(str, lambda graph: _stripped(graph, fields)))
-    if not _may_hold_nodes(value):
-        return value
-    changes = {}
-    for name in value.__struct_fields__:
-        own = getattr(value, name)
-        new = _stripped(own, fields)
-        if new is not own:
-            changes[name] = new
-    if isinstance(value, Node | ValueMetadata):
-        for _, field, key in fields:
-            if getattr(value, field) is not None:
-                changes[field] = None
-            if key in value.metadata:
-                kept = changes.get("metadata", value.metadata)
-                changes["metadata"] = {each: text for each, text in kept.items() if each != key}
-    return msgspec.structs.replace(value, **changes) if changes else value
+def _without(fields: Sequence[tuple[str, str, str]], owner: Node | ValueMetadata) -> Node | ValueMetadata:
+    """Return a record without these fields and keys of metadata; the same object if it has none."""
+    changes: dict[str, Any] = {field: None for _, field, _ in fields if getattr(owner, field) is not None}
+    keys = {key for _, _, key in fields}
+    if not keys.isdisjoint(owner.metadata):
+        changes["metadata"] = {key: text for key, text in owner.metadata.items() if key not in keys}
+    return replace(owner, **changes) if changes else owner
 
 
-def _may_hold_nodes(value: Any) -> bool:
-    """Whether a value is a record that may contain nodes. A frozen record contains none, and most records are frozen."""
-    return isinstance(value, msgspec.Struct) and not value.__struct_config__.frozen
+def _noted(program: Program) -> Iterator[Node | ValueMetadata]:
+    """Yield every record of a program that has metadata of a node."""
+    for graph in graphs_in(program.graph_module.graph):
+        yield from (*graph.nodes, *graph.value_metadata.values())
+        if graph.output_metadata is not None:
+            yield graph.output_metadata
 
 
 def _texts(program: Program, noted: Sequence[Node | ValueMetadata], kind: Strippable) -> Iterator[str]:
@@ -391,23 +358,6 @@ def _texts(program: Program, noted: Sequence[Node | ValueMetadata], kind: Stripp
         elif (indices := getattr(each, field)) is not None:
             known = [frames[index] for index in indices if 0 <= index < len(frames)]
             yield "\n".join(getattr(frame, "text", "") for frame in known)
-
-
-def _noted(value: Any) -> Iterator[Node | ValueMetadata]:
-    """Yield every record below a value that has metadata of a node."""
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, Node | ValueMetadata):
-            yield each
-        if isinstance(each, Argument):
-            pending.extend(subgraphs_in(each))
-        elif isinstance(each, list):
-            pending.extend(each)
-        elif isinstance(each, dict):
-            pending.extend(each.values())
-        elif _may_hold_nodes(each):
-            pending.extend(getattr(each, name) for name in each.__struct_fields__)
 
 
 def _files_in(trace: str) -> Iterator[str]:

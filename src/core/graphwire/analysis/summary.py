@@ -251,7 +251,7 @@ def summarize(
     from graphwire.analysis.interface import interface_of  # what it needs takes long to import
 
     module = program.graph_module
-    graphs = list(_graphs(module.graph))
+    graphs = list(schema.graphs_in(module.graph))
     operators = Counter(node.target for graph in graphs for node in graph.nodes)
     plain = Labels(program, {}, ())
     if weights is None and constants is None:
@@ -326,20 +326,6 @@ def _told(key: str, texts: Mapping[str, str], registry: Registry | None) -> list
     except Exception as error:  # noqa: BLE001 # a plugin's code: the rest of the summary does not depend on it
         pass_on_signal(error)
         return [("", str(error) if isinstance(error, GraphwireError) else exception_text(error))]
-
-
-def _graphs(root: schema.Graph) -> Iterator[schema.Graph]:
-    """Yield the graph and every graph inside it, without recursion: a document may nest graphs to any depth."""
-    pending = [root]
-    while pending:
-        graph = pending.pop()
-        yield graph
-        arguments = [named.arg for node in graph.nodes for named in node.inputs]
-        while arguments:
-            argument = arguments.pop()
-            if argument.as_graph is not None:
-                pending.append(argument.as_graph.graph)
-            arguments.extend(item for _, item in schema.arguments_in(argument))
 
 
 # ------------------------------------------------------------------------------------------------ inputs and outputs
@@ -423,7 +409,7 @@ def nested_modules(program: schema.Program, weights: Mapping[str, schema.Payload
         weights: the payload records of its weights, by qualified name.
     """
     parameters = tensors_of_payloads(program, weights, {})["parameter"]
-    return _modules(_graphs(program.graph_module.graph), parameters, nested=True)
+    return _modules(schema.graphs_in(program.graph_module.graph), parameters, nested=True)
 
 
 def _modules(

@@ -14,9 +14,8 @@ from graphwire.bridge.tensors.storages import StorageTable, byte_span, is_plain,
 from graphwire.bridge.tensors.tensor_metas import name_in_torch
 from graphwire.bridge.torch_compat import private
 from graphwire.errors import DecodeError, Problem, WeightsError
-from graphwire.evolve.plain_values import graphs_in
 from graphwire.registry import Registry
-from graphwire.schema import Program
+from graphwire.schema import Program, graphs_in
 from graphwire.wire.archive.source import type_text
 from graphwire.wire.payloads import Record
 from graphwire.wire.weights.matching import Weight, WeightRecord

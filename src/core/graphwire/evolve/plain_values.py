@@ -7,7 +7,6 @@ An argument without a plain form (a subgraph, an operator, a complex number …)
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -235,27 +234,9 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
                 yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
 
 
-_HOLDERS = ("as_graph", *schema.INSIDE)
-"""The variants that can contain graphs."""
-_held = attrgetter(*_HOLDERS)
-_NOTHING: Final = (None,) * len(_HOLDERS)
-
-
-def graphs_in(graph: Graph) -> Iterator[Graph]:
-    """Return a graph and every graph inside it."""
-    graphs = [graph]
-    for each in graphs:  # grows while it is walked
-        yield each
-        for node in each.nodes:
-            for named in node.inputs:
-                argument = named.arg
-                if argument.as_tensor is None and _held(argument) != _NOTHING:
-                    graphs += schema.subgraphs_in(argument)
-
-
 def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
     """Report whether a graph, or a graph inside it, calls one of some operators, given by their serialized names."""
-    return any(node.target in targets for each in graphs_in(graph) for node in each.nodes)
+    return any(node.target in targets for each in schema.graphs_in(graph) for node in each.nodes)
 
 
 def rename_in_module(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
@@ -305,5 +286,5 @@ def _arguments_elsewhere(program: Program) -> Iterator[Argument]:
             yield from (*entry.signature.inputs, *entry.signature.outputs)
     if program.example_inputs is not None:
         yield from program.example_inputs.leaves
-    for graph in graphs_in(module.graph):
+    for graph in schema.graphs_in(module.graph):
         yield from (*graph.inputs, *graph.outputs)

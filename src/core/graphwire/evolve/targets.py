@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple, TypeVar
+from functools import partial
+from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import astuple, replace
 
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.availability import is_nameless, newest_release, release_with
-from graphwire.evolve.plain_values import graphs_in, map_argument
 from graphwire.evolve.step import COMPACT_5_3, RELEASES, first_release, literal_as_value, result_place
 from graphwire.evolve.trees import OURS, Record
 from graphwire.evolve.vocabulary import TYPES
@@ -20,13 +20,14 @@ from graphwire.schema import (
     VARIANTS,
     Argument,
     Graph,
-    NamedArgument,
     Node,
     Place,
     Program,
     ValueMetadata,
     Version,
     arguments_in,
+    edited_graph,
+    graphs_in,
 )
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, to_tree
 
@@ -306,9 +307,6 @@ def first_reader_of(version: Version, program: Program) -> str:
 # -------- converts stack traces from rows of a table, as in files of the first graphwire versions, to text on each node
 
 
-Owner = TypeVar("Owner", Node, ValueMetadata)
-
-
 def with_trace_texts(program: Program, dropped: list[str]) -> Program:
     """Replace the table of stack frames of a program by texts; return the very same program if it has no table.
 
@@ -319,33 +317,13 @@ def with_trace_texts(program: Program, dropped: list[str]) -> Program:
     if not module.stack_frames:
         return program
     traces = TraceTexts(module.stack_frames)
-    graph = _graph(module.graph, traces)
+    graph = edited_graph(module.graph, partial(_texted, traces))
     if traces.omitted:
         dropped.append(WHY_OMITTED.format(traces.omitted))
     return replace(program, graph_module=replace(module, graph=graph, stack_frames=[]))
 
 
-def _graph(graph: Graph, traces: TraceTexts) -> Graph:
-    output = graph.output_metadata
-    return replace(
-        graph,
-        nodes=[_node(node, traces) for node in graph.nodes],
-        value_metadata={name: _texted(each, traces) for name, each in graph.value_metadata.items()},
-        output_metadata=None if output is None else _texted(output, traces),
-    )
-
-
-def _node(node: Node, traces: TraceTexts) -> Node:
-    inputs = [_input(named, traces) for named in node.inputs]
-    return replace(_texted(node, traces), inputs=inputs)
-
-
-def _input(named: NamedArgument, traces: TraceTexts) -> NamedArgument:
-    argument = map_argument(named.arg, {}, lambda _, graph: _graph(graph, traces), "")
-    return named if argument is named.arg else replace(named, arg=argument)
-
-
-def _texted(owner: Owner, traces: TraceTexts) -> Owner:
+def _texted(traces: TraceTexts, owner: Node | ValueMetadata) -> Node | ValueMetadata:
     """Replace the trace of a node, or of a value's description, by text. A text that is already there wins, as in a load."""
     if owner.stack is None:
         return owner

@@ -67,6 +67,8 @@ from graphwire.schema.program import (
     StackFrame as StackFrame,
     StoreReference as StoreReference,
     WeightReferences as WeightReferences,
+    edited_graph as edited_graph,
+    graphs_in as graphs_in,
     install_advice as install_advice,
 )
 from graphwire.schema.signature import (

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter, is_
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from graphwire.schema.graph import VARIANTS, Argument, Graph, ModuleCallEntry, NamedTupleDef
+from graphwire.schema.graph import (
+    INSIDE,
+    VARIANTS,
+    Argument,
+    Graph,
+    GraphArgument,
+    ModuleCallEntry,
+    NamedTupleDef,
+    Node,
+    Renaming,
+    rewritten,
+    subgraphs_in,
+)
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.values import RangeConstraint
 
@@ -327,3 +341,61 @@ class WeightReferences(msgspec.Struct, frozen=True, omit_defaults=True):
     """For a program that runs on several ranks: the records that differ between ranks, for each rank."""
     providers: dict[str, PluginRequirement] = {}
     """The distributions that provide stores which graphwire does not include, by the store's kind."""
+
+
+# ------------------------------------------------------------------------------------------ the graphs of a program
+
+
+_HOLDERS = ("as_graph", *INSIDE)
+"""The variants that can contain graphs."""
+_held = attrgetter(*_HOLDERS)
+_NOTHING: Final = (None,) * len(_HOLDERS)
+
+
+def graphs_in(graph: Graph) -> Iterator[Graph]:
+    """Return a graph and every graph inside it."""
+    graphs = [graph]
+    for each in graphs:  # grows while it is walked
+        yield each
+        for node in each.nodes:
+            for named in node.inputs:
+                argument = named.arg
+                if argument.as_tensor is None and _held(argument) != _NOTHING:
+                    graphs += subgraphs_in(argument)
+
+
+def edited_graph(graph: Graph, edit: Callable[[Any], Any]) -> Graph:
+    """Return a graph with other nodes and descriptions of values, in the graphs inside it too; the same object if all stay.
+
+    Args:
+        edit: receives each `Node`, with its subgraphs edited, and each `ValueMetadata`; returns the record to put there.
+    """
+    done: dict[int, tuple[Graph, Graph]] = {}
+
+    def inside(held: GraphArgument) -> GraphArgument:
+        below = whole(held.graph)
+        return held if below is held.graph else replace(held, graph=below)
+
+    renaming = Renaming(str, inside)
+
+    def node(old: Node) -> Any:
+        inputs = []
+        for named in old.inputs:
+            argument = rewritten(named.arg, renaming)
+            inputs.append(named if argument is named.arg else replace(named, arg=argument))
+        return edit(old if all(map(is_, inputs, old.inputs)) else replace(old, inputs=inputs))
+
+    def whole(old: Graph) -> Graph:
+        if id(old) not in done:  # several nodes may share a graph
+            nodes = list(map(node, old.nodes))
+            values = {name: edit(each) for name, each in old.value_metadata.items()}
+            output = None if old.output_metadata is None else edit(old.output_metadata)
+            given = (*old.nodes, *old.value_metadata.values(), old.output_metadata)
+            if all(map(is_, (*nodes, *values.values(), output), given)):
+                done[id(old)] = old, old
+            else:
+                new = replace(old, nodes=nodes, value_metadata=values, output_metadata=output)
+                done[id(old)] = old, new
+        return done[id(old)][1]
+
+    return whole(graph)

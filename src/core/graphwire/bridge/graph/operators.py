@@ -24,7 +24,7 @@ from graphwire.errors import (
     pass_on_signal,
     shown,
 )
-from graphwire.evolve.plain_values import decode_value, graphs_in, walk_nodes
+from graphwire.evolve.plain_values import decode_value, walk_nodes
 from graphwire.registry import (
     REMEDY_OF_BROKEN,
     OpHandler,
@@ -33,7 +33,16 @@ from graphwire.registry import (
     remedy_for_name,
     unavailable_error,
 )
-from graphwire.schema import Argument, ArgumentKind, Graph, NamedArgument, Node, Program, install_advice
+from graphwire.schema import (
+    Argument,
+    ArgumentKind,
+    Graph,
+    NamedArgument,
+    Node,
+    Program,
+    graphs_in,
+    install_advice,
+)
 
 # ------------------------------------------------- placeholders for operators that are unavailable on this installation
 # programs with them can be inspected, not run.

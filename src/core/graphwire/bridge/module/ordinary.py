@@ -15,7 +15,6 @@ import torch
 
 from graphwire import schema
 from graphwire.bridge.torch_compat.verifiers import may_call, verifier_of
-from graphwire.evolve.plain_values import graphs_in
 
 _NAMED_DEVICES = frozenset(("cpu", "cuda", "meta"))
 _ACTIONS = frozenset(("", "create", "replace", "create+replace", "replace+create"))
@@ -44,7 +43,7 @@ def is_ordinary(
         and _holds_what_it_says(module.signature, state, constants)
         and _changes_in_order(module.signature)
         and _ACTIONS.issuperset(each.action for each in module.node_sources)
-        and all(map(_describes_plainly, graphs_in(module.graph)))
+        and all(map(_describes_plainly, schema.graphs_in(module.graph)))
     )
 
 
