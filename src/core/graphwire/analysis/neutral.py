@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -411,13 +412,9 @@ def neutral_record(record: msgspec.Struct) -> dict[str, Any]:
     return made | ({"optional": extra} if extra else {})
 
 
+@cache
 def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any, Form]]:
     """Return the name, the default and the form of each field of a record."""
-    rows = _FIELDS.get(kind)
-    return _fields_of(kind) if rows is None else rows
-
-
-def _fields_of(kind: type[msgspec.Struct]) -> list[tuple[str, Any, Form]]:
     rows: list[tuple[str, Any, Form]] = []
     for field in msgspec.structs.fields(kind):
         default = field.default
@@ -436,10 +433,3 @@ def _fields_of(kind: type[msgspec.Struct]) -> list[tuple[str, Any, Form]]:
             form = _float if is_float else _value
         rows.append((field.name, default, form))
     return rows
-
-
-_FIELDS: Final = {
-    kind: _fields_of(kind)
-    for kind in vars(schema).values()
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-}
