@@ -41,6 +41,7 @@ from graphwire.schema.graph import (
     arguments_in as arguments_in,
     by_variant as by_variant,
     features_of as features_of,
+    graphs_in as graphs_in,
     named_subgraphs_in as named_subgraphs_in,
     names_in as names_in,
     results_of as results_of,
@@ -68,7 +69,6 @@ from graphwire.schema.program import (
     StoreReference as StoreReference,
     WeightReferences as WeightReferences,
     edited_graph as edited_graph,
-    graphs_in as graphs_in,
     install_advice as install_advice,
 )
 from graphwire.schema.signature import (

@@ -919,6 +919,20 @@ def names_in(argument: Argument) -> list[str]:
     return found
 
 
+def graphs_in(graph: Graph) -> Iterator[Graph]:
+    """Return a graph and every graph inside it."""
+    graphs = [graph]
+    for each in graphs:  # grows while it is walked
+        yield each
+        for node in each.nodes:
+            for named in node.inputs:
+                argument = named.arg
+                if argument.as_tensor is None and (
+                    argument.as_graph is not None or _held(argument) != _NOTHING
+                ):
+                    graphs += subgraphs_in(argument)
+
+
 def subgraphs_in(argument: Argument) -> list[Graph]:
     """Return the subgraphs in an argument, but not those nested inside them."""
     return [held.graph for held in named_subgraphs_in(argument)]

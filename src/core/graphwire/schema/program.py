@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter, is_
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from operator import is_
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from graphwire.schema.graph import (
-    INSIDE,
     VARIANTS,
     Argument,
     Graph,
@@ -22,7 +21,6 @@ from graphwire.schema.graph import (
     Node,
     Renaming,
     rewritten,
-    subgraphs_in,
 )
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.values import RangeConstraint
@@ -341,27 +339,6 @@ class WeightReferences(msgspec.Struct, frozen=True, omit_defaults=True):
     """For a program that runs on several ranks: the records that differ between ranks, for each rank."""
     providers: dict[str, PluginRequirement] = {}
     """The distributions that provide stores which graphwire does not include, by the store's kind."""
-
-
-# ------------------------------------------------------------------------------------------ the graphs of a program
-
-
-_HOLDERS = ("as_graph", *INSIDE)
-"""The variants that can contain graphs."""
-_held = attrgetter(*_HOLDERS)
-_NOTHING: Final = (None,) * len(_HOLDERS)
-
-
-def graphs_in(graph: Graph) -> Iterator[Graph]:
-    """Return a graph and every graph inside it."""
-    graphs = [graph]
-    for each in graphs:  # grows while it is walked
-        yield each
-        for node in each.nodes:
-            for named in node.inputs:
-                argument = named.arg
-                if argument.as_tensor is None and _held(argument) != _NOTHING:
-                    graphs += subgraphs_in(argument)
 
 
 def edited_graph(graph: Graph, edit: Callable[[Any], Any]) -> Graph:
