@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphwire.cli.terminal import Output, Section, columns, size_text
+from graphwire.cli.terminal import Output, columns
+from graphwire.display import Section, size_text
 
 if TYPE_CHECKING:
     import torch

@@ -38,7 +38,6 @@ class BsonFormat:
     __slots__ = ()
     name = "bson"
     suffix = ".bson"
-    media_type = "application/bson"
 
     def encode(self, tree: Tree) -> bytes:
         measure_tree(tree)

@@ -134,7 +134,7 @@ class Handler:
 class Format(JsonFormat):
     """A wire format whose reader and writer ask the switch."""
 
-    name, suffix, media_type = "switched", ".switched", "application/x"
+    name, suffix = "switched", ".switched"
 
     def encode(self, tree: Any) -> bytes:
         SWITCH()

@@ -25,7 +25,7 @@ FAULTS: dict[str, Callable[[Any], bytes]] = {
 
 
 class Faulty:
-    name, suffix, media_type = "faulty", ".faulty", "application/x-faulty"
+    name, suffix = "faulty", ".faulty"
 
     def __init__(self, encode: Callable[[Any], bytes]) -> None:
         self._encode = encode

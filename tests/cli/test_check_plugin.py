@@ -16,7 +16,7 @@ GRAPHWIRE_API = 1
 written = []
 
 class Faulty:
-    name, suffix, media_type = "faulty", ".faulty", "application/x-faulty"
+    name, suffix = "faulty", ".faulty"
 
     def encode(self, tree):
         written.append(tree)

@@ -21,7 +21,8 @@ import torch
 import graphwire
 import graphwire.cli
 from graphwire.cli import _parser, main, terminal as progress
-from graphwire.cli.terminal import folded, size_text
+from graphwire.cli.terminal import folded
+from graphwire.display import size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError, escaped
 from graphwire.hooks import Output, Section
 

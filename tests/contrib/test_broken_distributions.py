@@ -29,7 +29,7 @@ FORMAT = """
 import graphwire
 
 class Format:
-    name, suffix, media_type = {name!r}, ".{name}", "application/x"
+    name, suffix = {name!r}, ".{name}"
     def encode(self, tree): return b""
     def decode(self, buffer): return None
     def matches(self, head): return False

@@ -24,7 +24,7 @@ from graphwire.registry.discovery import GraphwirePluginWarning
 SOURCES = {
     "wire_format": '''
 class Provider:
-    name, suffix, media_type = "stated", ".stated", "application/x-stated"
+    name, suffix = "stated", ".stated"
     def encode(self, tree):
         import json
         return json.dumps(tree).encode()

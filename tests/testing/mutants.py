@@ -33,7 +33,7 @@ from graphwire_plugins.safetensors import SafetensorsStore
 
 
 class Json(JsonFormat):
-    name, suffix, media_type = "mutant", ".mutant", "application/x-mutant"
+    name, suffix = "mutant", ".mutant"
 
 
 class TestFormatRight(WireFormatContract):

@@ -23,7 +23,6 @@ class Careless:
 
     name = "careless"
     suffix = ".careless"
-    media_type = "application/x-careless"
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

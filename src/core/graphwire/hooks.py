@@ -30,10 +30,8 @@ from graphwire.cli.options import (
     add_files as add_files,
     open_options as open_options,
 )
-from graphwire.cli.terminal import (
-    Output as Output,
-    Section as Section,
-)
+from graphwire.cli.terminal import Output as Output
+from graphwire.display import Section as Section
 from graphwire.evolve.node_editor import NodeEditor as NodeEditor
 from graphwire.evolve.planner import opset_steps as opset_steps
 from graphwire.registry import (

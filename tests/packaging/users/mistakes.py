@@ -12,7 +12,6 @@ class Half:
 
     name = "half"
     suffix = ".half"
-    media_type = "application/x-half"
 
 
 def mistakes(program: Program, edit: NodeEditor, node: Node) -> None:

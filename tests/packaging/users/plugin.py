@@ -42,7 +42,6 @@ class Lines:
 
     name = "lines"
     suffix = ".lines"
-    media_type = "application/x-lines"
 
     def encode(self, tree: Tree) -> bytes:
         if isinstance(tree, bytes):

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow.parquet as pq
 
-from graphwire.cli.terminal import Output, Section
+from graphwire.cli.terminal import Output
+from graphwire.display import Section
 from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire_fleet.asking.answers import Answer, QueryError
 from graphwire_fleet.whole_files import not_writable

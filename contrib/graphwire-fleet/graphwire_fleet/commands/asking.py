@@ -9,7 +9,8 @@ from typing import Any
 
 from graphwire.cli.files import FOUND, OK
 from graphwire.cli.options import add_storage_options
-from graphwire.cli.terminal import Output, Section
+from graphwire.cli.terminal import Output
+from graphwire.display import Section
 from graphwire_fleet.questions import Question
 
 

@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from graphwire.cli.terminal import Output, size_text
+from graphwire.cli.terminal import Output
+from graphwire.display import size_text
 from graphwire_fleet.engine.batches import Counts
 from graphwire_fleet.work import File
 

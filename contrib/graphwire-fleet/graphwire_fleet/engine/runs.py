@@ -13,7 +13,8 @@ from secrets import token_hex
 from typing import Protocol
 
 from graphwire.cli.files import FAILED, FOUND, OK
-from graphwire.cli.terminal import Output, size_text
+from graphwire.cli.terminal import Output
+from graphwire.display import size_text
 from graphwire_fleet.engine.batches import Counts, Done, cut, tapered
 from graphwire_fleet.engine.pool import Pool, Workers
 from graphwire_fleet.engine.progress import Progress

@@ -343,7 +343,8 @@ def _without(fields: Sequence[tuple[str, str, str]], owner: Node | ValueMetadata
 def _noted(program: Program) -> Iterator[Node | ValueMetadata]:
     """Yield every record of a program that has metadata of a node."""
     for graph in graphs_in(program.graph_module.graph):
-        yield from (*graph.nodes, *graph.value_metadata.values())
+        yield from graph.nodes
+        yield from graph.value_metadata.values()
         if graph.output_metadata is not None:
             yield graph.output_metadata
 

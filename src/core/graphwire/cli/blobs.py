@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphwire.cli.files import FOUND, OK
 from graphwire.cli.options import add_json, add_options, add_storage_options
-from graphwire.cli.terminal import Output, Section, size_text
+from graphwire.cli.terminal import Output
+from graphwire.display import Section, size_text
 from graphwire.errors import ArchiveError, GraphwireError, PluginError
 
 if TYPE_CHECKING:

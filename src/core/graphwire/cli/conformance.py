@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of, input_named, tell_written
 from graphwire.cli.options import add_json
-from graphwire.cli.terminal import Output, Section
+from graphwire.cli.terminal import Output
+from graphwire.display import Section
 from graphwire.errors import escaped
 
 if TYPE_CHECKING:

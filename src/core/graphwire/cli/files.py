@@ -20,7 +20,8 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.cli.options import open_options, place_of
-from graphwire.cli.terminal import Output, failure_tree, size_text
+from graphwire.cli.terminal import Output, failure_tree
+from graphwire.display import size_text
 from graphwire.errors import ArchiveError, GraphwireError
 
 if TYPE_CHECKING:

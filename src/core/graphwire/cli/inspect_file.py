@@ -11,7 +11,8 @@ import msgspec
 
 from graphwire.cli.files import OK, Input, run_on_files
 from graphwire.cli.options import add_files, add_method, add_selection, open_options
-from graphwire.cli.terminal import Output, Section
+from graphwire.cli.terminal import Output
+from graphwire.display import Section
 from graphwire.errors import Obstacle
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphwire.cli.files import FOUND, OK
 from graphwire.cli.options import add_json
-from graphwire.cli.terminal import Output, Section
+from graphwire.cli.terminal import Output
+from graphwire.display import Section
 from graphwire.errors import GraphwireError
 
 if TYPE_CHECKING:

@@ -554,10 +554,11 @@ class Registry:
                 remedy=f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}",
             ).about("format")
         try:
-            return self._having("wire_format", name).by_name["wire_format"][name]
+            found: WireFormat = self._having("wire_format", name).by_name["wire_format"][name]
         except KeyError:
             problem = f"no plugin provides the wire format {name!r}"
             raise self._unknown_format(problem, name).about("format") from None
+        return found
 
     def wire_format_of_suffix(self, suffix: str) -> WireFormat:
         """Return the wire format whose program members end with `suffix`, such as `.json`.
