@@ -12,18 +12,6 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from graphwire import schema
-from graphwire.schema import (
-    VARIANTS,
-    Argument,
-    Graph,
-    GraphModule,
-    Node,
-    Program,
-    arguments_in,
-    decode_float,
-    encode_float,
-    variant_of,
-)
 
 
 class Value(NamedTuple):
@@ -46,14 +34,14 @@ _SYMBOLIC = {
 # -------------------------------------------------------------------------------------------------------- reading
 
 
-def decode_value(argument: Argument) -> Any:
+def decode_value(argument: schema.Argument) -> Any:
     """Return the plain value of an argument: lists as lists, tuples of a general sequence as tuples."""
-    if not (variant := variant_of(argument)):
+    if not (variant := schema.variant_of(argument)):
         return argument
     content = getattr(argument, variant)
     if (decode := _DECODERS.get(variant)) is not None:
         return decode(content)
-    decode = _DECODERS.get(VARIANTS[variant].items)
+    decode = _DECODERS.get(schema.VARIANTS[variant].items)
     return argument if decode is None else [decode(item) for item in content]
 
 
@@ -62,7 +50,7 @@ def _decode_symbolic(kind: str) -> Callable[[Any], Any]:
         if content.as_name is not None:
             return Value(content.as_name, kind)
         literal = getattr(content, content.__struct_fields__[1])
-        return decode_float(literal) if kind == "sym_float" else literal
+        return schema.decode_float(literal) if kind == "sym_float" else literal
 
     return decode
 
@@ -79,7 +67,7 @@ def _decode_sequence(content: schema.SequenceValue) -> Any:
 _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "as_none": lambda _: None,
     "as_tensor": lambda content: Value(content.name),
-    "as_float": decode_float,
+    "as_float": schema.decode_float,
     **dict.fromkeys(
         ("as_int", "as_string", "as_bool", "as_scalar_type", "as_memory_format", "as_layout", "as_device"),
         lambda content: content,
@@ -98,13 +86,13 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
 # -------------------------------------------------------------------------------------------------------- writing
 
 
-def encode_value(value: Any) -> Argument:
+def encode_value(value: Any) -> schema.Argument:
     """Return the argument that represents a plain value, in a variant that torch's own reader supports where there is one.
 
     Raises:
         TypeError: no variant represents the value.
     """
-    if isinstance(value, Argument):
+    if isinstance(value, schema.Argument):
         return value
     if isinstance(value, Value):
         return _encode_reference(value)
@@ -116,49 +104,49 @@ def encode_value(value: Any) -> Argument:
     return encode(value)
 
 
-_ENCODERS: dict[type, Callable[[Any], Argument]] = {
-    type(None): lambda _: Argument(as_none=True),
-    bool: lambda value: Argument(as_bool=value),
-    int: lambda value: Argument(as_int=value),
-    float: lambda value: Argument(as_float=encode_float(value)),
-    str: lambda value: Argument(as_string=value),
-    dict: lambda value: Argument(as_string_to_argument={k: encode_value(v) for k, v in value.items()}),
-    schema.ScalarType: lambda value: Argument(as_scalar_type=value),
-    schema.MemoryFormat: lambda value: Argument(as_memory_format=value),
-    schema.Layout: lambda value: Argument(as_layout=value),
-    schema.Device: lambda value: Argument(as_device=value),
+_ENCODERS: dict[type, Callable[[Any], schema.Argument]] = {
+    type(None): lambda _: schema.Argument(as_none=True),
+    bool: lambda value: schema.Argument(as_bool=value),
+    int: lambda value: schema.Argument(as_int=value),
+    float: lambda value: schema.Argument(as_float=schema.encode_float(value)),
+    str: lambda value: schema.Argument(as_string=value),
+    dict: lambda value: schema.Argument(as_string_to_argument={k: encode_value(v) for k, v in value.items()}),
+    schema.ScalarType: lambda value: schema.Argument(as_scalar_type=value),
+    schema.MemoryFormat: lambda value: schema.Argument(as_memory_format=value),
+    schema.Layout: lambda value: schema.Argument(as_layout=value),
+    schema.Device: lambda value: schema.Argument(as_device=value),
 }
 
 
-def _encode_reference(value: Value) -> Argument:
+def _encode_reference(value: Value) -> schema.Argument:
     if value.kind == "tensor":
-        return Argument(as_tensor=schema.TensorArgument(value.name))
+        return schema.Argument(as_tensor=schema.TensorArgument(value.name))
     if value.kind == "custom_obj":
-        return Argument(as_custom_obj=schema.CustomObjArgument(value.name, value.class_fqn))
+        return schema.Argument(as_custom_obj=schema.CustomObjArgument(value.name, value.class_fqn))
     return _argument(value.kind, _symbolic(value.kind, value))
 
 
-def _encode_sequence(values: Sequence[Any]) -> Argument:
+def _encode_sequence(values: Sequence[Any]) -> schema.Argument:
     kinds = {item.kind if isinstance(item, Value) else type(item) for item in values}
     if not kinds or kinds == {"tensor"}:
-        return Argument(as_tensors=[schema.TensorArgument(item.name) for item in values])
+        return schema.Argument(as_tensors=[schema.TensorArgument(item.name) for item in values])
     if kinds == {"tensor", type(None)}:
-        return Argument(as_optional_tensors=[_optional(item) for item in values])
+        return schema.Argument(as_optional_tensors=[_optional(item) for item in values])
     for literal, plural in ((bool, "bools"), (int, "ints"), (float, "floats"), (str, "strings")):
         if kinds == {literal}:
-            items = [encode_float(item) for item in values] if literal is float else list(values)
+            items = [schema.encode_float(item) for item in values] if literal is float else list(values)
             return _argument(plural, items)
     for literal, kind in ((int, "sym_int"), (float, "sym_float"), (bool, "sym_bool")):
         if kinds <= {literal, kind}:
             return _argument(f"{kind}s", [_symbolic(kind, item) for item in values])
     elements = [encode_value(item) for item in values]
-    return Argument(
+    return schema.Argument(
         as_sequence=schema.SequenceValue("tuple" if isinstance(values, tuple) else "list", elements)
     )
 
 
-def _argument(kind: str, content: Any) -> Argument:
-    return Argument(**{f"as_{kind}": content})
+def _argument(kind: str, content: Any) -> schema.Argument:
+    return schema.Argument(**{f"as_{kind}": content})
 
 
 def _optional(value: Value | None) -> schema.OptionalTensorArgument:
@@ -171,14 +159,14 @@ def _symbolic(kind: str, value: Any) -> Any:
     record = _SYMBOLIC[kind]
     if isinstance(value, Value):
         return record(as_name=value.name)
-    literal: Any = encode_float(value) if kind == "sym_float" else value
+    literal: Any = schema.encode_float(value) if kind == "sym_float" else value
     return record(**{record.__struct_fields__[1]: literal})
 
 
 # -------------------------------------------------------------------------------------------------------- walking
 
 
-def defined_values(argument: Argument) -> Iterator[Value]:
+def defined_values(argument: schema.Argument) -> Iterator[Value]:
     """Return the values that an output of a node, or an input of a graph, defines."""
     plain = decode_value(argument)
     if isinstance(plain, Value):
@@ -186,22 +174,25 @@ def defined_values(argument: Argument) -> Iterator[Value]:
     elif isinstance(plain, list) and argument.as_sequence is None:  # of one kind
         yield from (each for each in plain if isinstance(each, Value))
     else:
-        for _, item in arguments_in(argument):
+        for _, item in schema.arguments_in(argument):
             yield from defined_values(item)
 
 
-def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
+def subgraphs(argument: schema.Argument) -> Iterator[tuple[str, schema.Graph]]:
     """Return the graphs inside an argument, each with its place in it."""
     if argument.as_graph is not None:
         yield ".as_graph.graph", argument.as_graph.graph
-    for step, item in arguments_in(argument):
+    for step, item in schema.arguments_in(argument):
         for below, graph in subgraphs(item):
-            yield f".{variant_of(argument)}{schema.step_text(step)}{below}", graph
+            yield f".{schema.variant_of(argument)}{schema.step_text(step)}{below}", graph
 
 
 def map_argument(
-    argument: Argument, rename: Mapping[str, str], change: Callable[[str, Graph], Graph], place: str
-) -> Argument:
+    argument: schema.Argument,
+    rename: Mapping[str, str],
+    change: Callable[[str, schema.Graph], schema.Graph],
+    place: str,
+) -> schema.Argument:
     """Rename the references in an argument and change its graphs; return the very same object where nothing differs.
 
     Args:
@@ -222,7 +213,7 @@ def map_argument(
 # names in the signature, and the list of extensions in use.
 
 
-def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:
+def walk_nodes(graph: schema.Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, schema.Node]]:
     """Return every node of a graph and of the graphs inside it, each with its place."""
     for index, node in enumerate(graph.nodes):
         here = f"{place}.nodes[{index}]"
@@ -234,12 +225,12 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
                 yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
 
 
-def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
+def uses_operator(graph: schema.Graph, targets: Collection[str]) -> bool:
     """Report whether a graph, or a graph inside it, calls one of some operators, given by their serialized names."""
     return any(node.target in targets for each in schema.graphs_in(graph) for node in each.nodes)
 
 
-def rename_in_module(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
+def rename_in_module(module: schema.GraphModule, names: Mapping[str, str]) -> schema.GraphModule:
     """Apply the new names of replaced values to the signature and module calls of a graph module."""
     if not names:
         return module
@@ -258,7 +249,7 @@ _OF_NODES -= {"dtypes", "layouts", "results"}
 """The extensions whose use shows in arguments and nodes alone. For the others, a reader cannot tell what uses them."""
 
 
-def requirements_after(old: Program, new: Program) -> list[str]:
+def requirements_after(old: schema.Program, new: schema.Program) -> list[str]:
     """Return the extensions that a program requires after its graph was rewritten."""
     if new is old:
         return old.requires
@@ -278,7 +269,7 @@ def requirements_after(old: Program, new: Program) -> list[str]:
     return sorted(used)
 
 
-def _arguments_elsewhere(program: Program) -> Iterator[Argument]:
+def _arguments_elsewhere(program: schema.Program) -> Iterator[schema.Argument]:
     """Return the arguments of a program outside the nodes of its graphs."""
     module = program.graph_module
     for entry in module.module_call_graph:

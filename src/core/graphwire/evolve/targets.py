@@ -9,26 +9,12 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import astuple, replace
 
+from graphwire import schema
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.availability import is_nameless, newest_release, release_with
 from graphwire.evolve.step import COMPACT_5_3, RELEASES, first_release, literal_as_value, result_place
 from graphwire.evolve.trees import OURS, Record
 from graphwire.evolve.vocabulary import TYPES
-from graphwire.schema import (
-    ARGUMENT_VARIANTS,
-    DRAFT,
-    VARIANTS,
-    Argument,
-    Graph,
-    Node,
-    Place,
-    Program,
-    ValueMetadata,
-    Version,
-    arguments_in,
-    edited_graph,
-    graphs_in,
-)
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, to_tree
 
 # --------------------------------- targets: the readers that a program can be written for, and the check whether it can
@@ -41,7 +27,7 @@ class Target(NamedTuple):
 
     name: str
     """The name, such as `torch-2.6`."""
-    version: Version
+    version: schema.Version
     """The schema version that it reads."""
     release: str
     """The release of torch, such as `2.6`; for a version, the first release that has it."""
@@ -57,33 +43,33 @@ class Target(NamedTuple):
         """What it is: a release of torch, a version of the schema, or a draft that no release had."""
         if self.name.startswith(INSTALLED):
             return "release"
-        return "draft" if self.version == DRAFT or self.version.variant else "schema"
+        return "draft" if self.version == schema.DRAFT or self.version.variant else "schema"
 
 
 _NEW_LAYOUTS: Final = {"2.1": "A1", "2.2": "A2", "2.3": "A3", "2.4": "A4", "2.8": "B1", "2.9": "B2"}
 """The archive layouts (keys of `wire.package_reader.LAYOUTS`) by the release that brought each; later releases keep it."""
 
 
-def _target(name: str, version: Version, layout: str | None) -> Target:
+def _target(name: str, version: schema.Version, layout: str | None) -> Target:
     return Target(
         name,
         version,
         (name if name.startswith("torch-") else first_release(version)).removeprefix("torch-"),
         layout,
-        "true" if version >= Version(8, 2) or version == DRAFT else "[]",
-        "text" if version >= Version(8, 7) else "token",
+        "true" if version >= schema.Version(8, 2) or version == schema.DRAFT else "[]",
+        "text" if version >= schema.Version(8, 7) else "token",
     )
 
 
 def _targets() -> dict[str, Target]:
-    rows: dict[str, tuple[Version, str | None]] = {}
-    versions: dict[Version, str | None] = {}
+    rows: dict[str, tuple[schema.Version, str | None]] = {}
+    versions: dict[schema.Version, str | None] = {}
     layout = ""
     for release, version in RELEASES.items():
         layout = _NEW_LAYOUTS.get(release, layout)
         rows[f"torch-{release}"] = version, layout
         versions.setdefault(version, layout)
-    versions |= {COMPACT_5_3: versions[Version(5, 3)], DRAFT: None}
+    versions |= {COMPACT_5_3: versions[schema.Version(5, 3)], schema.DRAFT: None}
     rows |= {str(version): (version, layout) for version, layout in versions.items()}
     return {name: _target(name, *row) for name, row in rows.items()}
 
@@ -199,14 +185,14 @@ def obstacles_by_target(tree: Record) -> dict[str, list[Obstacle]]:
 OURS_FIRST: Final = f"{OURS}-0.1"
 """The first graphwire that supports every extension (`schema.program.FEATURES`)."""
 
-_ARCHIVE = Version(8, 14)
-_OLD: Final = ARGUMENT_VARIANTS.index("as_optional_tensor")
+_ARCHIVE = schema.Version(8, 14)
+_OLD: Final = schema.ARGUMENT_VARIANTS.index("as_optional_tensor")
 """The number of variants that every reader of the archive supports in an argument; they come first."""
-_NO_NEW: Final = (None,) * (len(ARGUMENT_VARIANTS) - _OLD)
+_NO_NEW: Final = (None,) * (len(schema.ARGUMENT_VARIANTS) - _OLD)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 
 
-def first_reader(program: Program, *, is_json: bool) -> str:
+def first_reader(program: schema.Program, *, is_json: bool) -> str:
     """Return the first reader of a program of the current schema in graphwire's archive, such as `torch-2.9` or `graphwire-0.1`.
 
     Args:
@@ -215,7 +201,7 @@ def first_reader(program: Program, *, is_json: bool) -> str:
     if program.requires or not is_json:
         return OURS_FIRST
     newest, targets = _ARCHIVE, set()
-    for graph in graphs_in(program.graph_module.graph):
+    for graph in schema.graphs_in(program.graph_module.graph):
         top = graph is program.graph_module.graph
         for meta in {id(meta): meta for meta in graph.tensor_values.values()}.values():  # most are shared
             if meta.dtype in _NEW_TYPES:
@@ -241,7 +227,7 @@ def first_reader(program: Program, *, is_json: bool) -> str:
     return f"torch-{newest_release(releases)}"
 
 
-def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
+def _needed(graph: schema.Graph, top: bool) -> Iterator[schema.Version | None]:
     """Return the first schema whose reader reads each argument of a graph beyond the oldest ones; None if no reader does."""
     for node in graph.nodes:
         nameless = False
@@ -273,14 +259,14 @@ def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
             yield _since(argument, "output" if top else "inner_output")
 
 
-def _place_of(node: Node) -> Place:
+def _place_of(node: schema.Node) -> schema.Place:
     stub: Record = {"target": node.target, "outputs": node.outputs}
     return result_place({**stub, "is_hop_single_tensor_return": node.is_hop_single_tensor_return})
 
 
-def _since(argument: Argument, place: Place) -> Version | None:
+def _since(argument: schema.Argument, place: schema.Place) -> schema.Version | None:
     """Return the first schema whose reader reads an argument in a place; None if no reader does."""
-    for variant, content in zip(ARGUMENT_VARIANTS, astuple(argument), strict=True):
+    for variant, content in zip(schema.ARGUMENT_VARIANTS, astuple(argument), strict=True):
         if content is not None:
             if (
                 place not in ("argument", "call")
@@ -290,24 +276,24 @@ def _since(argument: Argument, place: Place) -> Version | None:
             if variant == "as_scalar_type" and content in _NEW_TYPES:
                 return _NEW_TYPES[content]
             found = [
-                VARIANTS[variant].since(place),
-                *(_since(item, "argument") for _, item in arguments_in(argument)),
+                schema.VARIANTS[variant].since(place),
+                *(_since(item, "argument") for _, item in schema.arguments_in(argument)),
             ]
             return None if None in found else max(filter(None, found))
     return None
 
 
-def first_reader_of(version: Version, program: Program) -> str:
+def first_reader_of(version: schema.Version, program: schema.Program) -> str:
     """Return the first reader of a file by its own note or, without one, by its schema version."""
     if program.readable_from is not None:
         return program.readable_from
-    return OURS_FIRST if version == DRAFT or version.variant else first_release(version)
+    return OURS_FIRST if version == schema.DRAFT or version.variant else first_release(version)
 
 
 # -------- converts stack traces from rows of a table, as in files of the first graphwire versions, to text on each node
 
 
-def with_trace_texts(program: Program, dropped: list[str]) -> Program:
+def with_trace_texts(program: schema.Program, dropped: list[str]) -> schema.Program:
     """Replace the table of stack frames of a program by texts; return the very same program if it has no table.
 
     Args:
@@ -317,13 +303,15 @@ def with_trace_texts(program: Program, dropped: list[str]) -> Program:
     if not module.stack_frames:
         return program
     traces = TraceTexts(module.stack_frames)
-    graph = edited_graph(module.graph, partial(_texted, traces))
+    graph = schema.edited_graph(module.graph, partial(_texted, traces))
     if traces.omitted:
         dropped.append(WHY_OMITTED.format(traces.omitted))
     return replace(program, graph_module=replace(module, graph=graph, stack_frames=[]))
 
 
-def _texted(traces: TraceTexts, owner: Node | ValueMetadata) -> Node | ValueMetadata:
+def _texted(
+    traces: TraceTexts, owner: schema.Node | schema.ValueMetadata
+) -> schema.Node | schema.ValueMetadata:
     """Replace the trace of a node, or of a value's description, by text. A text that is already there wins, as in a load."""
     if owner.stack is None:
         return owner

@@ -35,6 +35,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from graphwire import schema
 from graphwire.errors import (
     ArchiveError,
     GraphwireError,
@@ -46,14 +47,6 @@ from graphwire.errors import (
 )
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.registry import Registry, Tree, WireFormat, missing_error, missing_of
-from graphwire.schema import (
-    PayloadConfig,
-    PayloadMeta,
-    PluginRequirement,
-    Program,
-    TensorMeta,
-    WeightReferences,
-)
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, SwappedRecord, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record, payload_record
 from graphwire.wire.archive.source import Closing, Readable
@@ -83,7 +76,7 @@ programs in such a format need, which a reader without the format cannot read in
 CONFIG_SUFFIX = "_config.json"
 """The end of each config's member name, in every layout."""
 with TYPE_ANALYSIS:
-    _CONFIGS = msgspec.json.Decoder(PayloadConfig)
+    _CONFIGS = msgspec.json.Decoder(schema.PayloadConfig)
 # Made at import rather than at first use: see `process`.
 
 
@@ -392,7 +385,7 @@ class Layout:
         data = self.reader.read(member)
         config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
         state = StateDict(requires=extensions_of(each for each in config.values() if not each.use_pickle))
-        metas: dict[bytes, TensorMeta | None] = {}
+        metas: dict[bytes, schema.TensorMeta | None] = {}
         for name, meta in config.items():
             if meta.use_pickle:
                 stated = meta.tensor_meta
@@ -417,12 +410,14 @@ class Layout:
             state.records[full_name] = record
         return state
 
-    def _record(self, full_name: str, meta: PayloadMeta, copied: bool) -> Record:
+    def _record(self, full_name: str, meta: schema.PayloadMeta, copied: bool) -> Record:
         record: Record = payload_record(self.reader, full_name, copied=copied)
         width = number_width(meta.tensor_meta.dtype_text) if self._is_big_endian and meta.tensor_meta else 1
         return SwappedRecord(record, width) if width > 1 else record
 
-    def _add_pickled(self, state: StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool) -> None:
+    def _add_pickled(
+        self, state: StateDict, name: str, meta: schema.PayloadMeta, folder: str, copied: bool
+    ) -> None:
         """Add a payload that torch pickled: a tensor, or an object, which is not read."""
         member = folder + meta.path_name
         if meta.path_name.startswith(("custom_obj_", "opaque_obj_")):
@@ -506,7 +501,7 @@ def sanitized_name(name: str) -> str:
     return re.sub(_SIGN, "_", name) if re.search(_QUOTED, name) else name
 
 
-def sanitize_weight_names(program: Program) -> list[tuple[str, str]]:
+def sanitize_weight_names(program: schema.Program) -> list[tuple[str, str]]:
     """Rename the weights in a program's signature, except where two would get the same name.
 
     Returns:
@@ -559,7 +554,7 @@ NO_MANIFEST = Problem(
 )
 _OF_TORCH = ".data/serialization_id"
 with TYPE_ANALYSIS:
-    _PROVIDERS = msgspec.json.Decoder(dict[str, PluginRequirement])
+    _PROVIDERS = msgspec.json.Decoder(dict[str, schema.PluginRequirement])
 
 
 class Package(Closing):
@@ -626,9 +621,9 @@ class Package(Closing):
         provider = providers.pop(suffix, None)
         if provider is None or not provider.is_installable:
             return None
-        stores: list[PluginRequirement] = []
+        stores: list[schema.PluginRequirement] = []
         with suppress(GraphwireError):  # damaged references are told where they are read
-            stores = store_requirements(self.references or WeightReferences())
+            stores = store_requirements(self.references or schema.WeightReferences())
         others = [each for key, each in providers.items() if not key.startswith(".") and each.is_installable]
         name = f"wire_format:{suffix.removeprefix('.')}"
         missing = [
@@ -657,7 +652,7 @@ class Package(Closing):
         """
         self._fetched[name] = self.archive.read(self.member_of(name))
 
-    def program_or_tree_of(self, name: str) -> Program | Tree:
+    def program_or_tree_of(self, name: str) -> schema.Program | Tree:
         """Return a program as records if its document can be decoded without a tree, otherwise its tree.
 
         Raises:
@@ -670,7 +665,7 @@ class Package(Closing):
         return program or read_document(data, wire_format, self._limits)
 
     @cached_property
-    def references(self) -> WeightReferences | None:
+    def references(self) -> schema.WeightReferences | None:
         """Where the weights are that the archive lacks; None if it has all of them.
 
         Raises:

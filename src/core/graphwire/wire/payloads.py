@@ -9,19 +9,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import msgspec
 from msgspec.structs import replace
 
+from graphwire import schema
 from graphwire.errors import DecodeError, Problem, SchemaError, WeightsError
-from graphwire.schema import (
-    ITEM_SIZES,
-    EncodedValue,
-    ExampleInputs,
-    PayloadMeta,
-    PluginRequirement,
-    Program,
-    SymInt,
-    TensorMeta,
-    fault_of_extents,
-    held_by,
-)
 
 WEIGHTS = "data/weights/"
 CONSTANTS = "data/constants/"
@@ -102,7 +91,7 @@ class Payload(msgspec.Struct, frozen=True):
     """One weight or constant: its type, its shape, and the bytes of its storage. `numpy.asarray` of it makes no copy."""
 
     name: str
-    meta: PayloadMeta
+    meta: schema.PayloadMeta
     record: Record | None
     """The bytes of its storage; None if there are none."""
 
@@ -150,7 +139,7 @@ class Payload(msgspec.Struct, frozen=True):
         kind, shape, strides = _NUMPY_TYPES.get(self.dtype), self.shape, self.strides
         if kind is None or shape is None or strides is None or self.meta.conj or self.meta.neg:
             raise AttributeError(f"NumPy has no array like {self!r}; take its bytes from view()")
-        item = ITEM_SIZES[self.dtype]
+        item = schema.ITEM_SIZES[self.dtype]
         needed = extent(self.meta.tensor_meta) if self.meta.tensor_meta is not None else None
         view = self.view()
         if needed is None or needed > view.nbytes:
@@ -181,18 +170,18 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
     before they are asked for.
     """
 
-    weights: dict[str, PayloadMeta] = {}
+    weights: dict[str, schema.PayloadMeta] = {}
     """Parameters and persistent buffers, by qualified name."""
-    constants: dict[str, PayloadMeta] = {}
+    constants: dict[str, schema.PayloadMeta] = {}
     """Lifted tensors, non-persistent buffers and objects, by qualified name."""
-    sample_inputs: dict[str, PayloadMeta] = {}
+    sample_inputs: dict[str, schema.PayloadMeta] = {}
     """The tensors among the example inputs, by position."""
     records: Mapping[str, Record] = {}
     """The records that the metas refer to, by full name such as `data/weights/weight_0`."""
-    encoded: dict[str, EncodedValue] = {}
+    encoded: dict[str, schema.EncodedValue] = {}
     """Weights and constants that are not plain tensors, read from a file of torch. Files of graphwire store them in the
     program."""
-    examples: ExampleInputs | None = None
+    examples: schema.ExampleInputs | None = None
     """The example inputs, if torch stored them beside the program. Their tensors are in `sample_inputs`."""
     unread: dict[str, str] = {}
     """The weights and constants that are not read, by qualified name, with the reason: usually, reading would run code."""
@@ -244,7 +233,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         """The size of all records, in bytes."""
         return sum(record.nbytes for record in self.records.values())
 
-    def complete(self, program: Program) -> None:
+    def complete(self, program: schema.Program) -> None:
         """Add to a program what its file stores beside it: example inputs, encoded values, and the extensions they need.
 
         Raises:
@@ -270,7 +259,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         kept = {name: each for name, each in self.records.items() if not name.startswith(SAMPLE_INPUTS)}
         return replace(self, sample_inputs={}, examples=None, records=kept)
 
-    def check_read(self, program: Program) -> None:
+    def check_read(self, program: schema.Program) -> None:
         """Check that every value that a program needs was read, and that ties agree.
 
         Raises:
@@ -280,7 +269,9 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         self.check_ties()
         if not self.unread:
             return
-        needed = {held.name for held in map(held_by, program.graph_module.signature.input_specs) if held}
+        needed = {
+            held.name for held in map(schema.held_by, program.graph_module.signature.input_specs) if held
+        }
         refused = [f"{name} ({why})" for name, why in self.unread.items() if name in needed]
         if refused:
             raise DecodeError(
@@ -318,7 +309,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
             problems += self._tie_problems(folder, metas)
         return problems
 
-    def _tables(self) -> tuple[tuple[str, dict[str, PayloadMeta]], ...]:
+    def _tables(self) -> tuple[tuple[str, dict[str, schema.PayloadMeta]], ...]:
         return (WEIGHTS, self.weights), (CONSTANTS, self.constants), (SAMPLE_INPUTS, self.sample_inputs)
 
     def check_ties(self) -> None:
@@ -330,7 +321,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         if problems := [each for table in self._tables() for each in self._tie_problems(*table)]:
             raise WeightsError(problems, remedy="The file is damaged or hostile; write it again")
 
-    def _tie_problems(self, folder: str, metas: Mapping[str, PayloadMeta]) -> Iterator[Problem]:
+    def _tie_problems(self, folder: str, metas: Mapping[str, schema.PayloadMeta]) -> Iterator[Problem]:
         """Yield a problem for each tie that contradicts what it ties: it would give a value the elements of another."""
         for name, meta in metas.items():
             if meta.same_as is None and meta.weight is None and meta.shared is None:
@@ -351,7 +342,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
                 yield Problem(place, "tie", f"{meta.shared!r:.200} is not a record of weights")
 
 
-def _is_alike(one: PayloadMeta, other: PayloadMeta) -> bool:
+def _is_alike(one: schema.PayloadMeta, other: schema.PayloadMeta) -> bool:
     """Return whether two payloads describe the same elements of a record."""
     a, b = one.tensor_meta, other.tensor_meta
     if a is None or b is None:
@@ -364,7 +355,7 @@ def _is_alike(one: PayloadMeta, other: PayloadMeta) -> bool:
     )
 
 
-def known_integers(values: list[SymInt]) -> list[int] | None:
+def known_integers(values: list[schema.SymInt]) -> list[int] | None:
     """Return sizes, strides or offsets as integers; None if one is symbolic or negative."""
     known: list[int] = []
     for value in values:
@@ -374,10 +365,10 @@ def known_integers(values: list[SymInt]) -> list[int] | None:
     return known
 
 
-def extent(meta: TensorMeta) -> int | None:
+def extent(meta: schema.TensorMeta) -> int | None:
     """Return how many bytes, from its storage's start, a strided tensor needs; None if the meta describes no tensor of known
     size."""
-    item = ITEM_SIZES.get(meta.dtype_text)
+    item = schema.ITEM_SIZES.get(meta.dtype_text)
     if item is None:
         return None
     return strided_bytes(
@@ -398,7 +389,7 @@ def strided_bytes(
     """
     if sizes is None or strides is None or offset is None or offset < 0 or len(sizes) != len(strides):
         return None
-    if fault_of_extents(sizes, strides, offset):
+    if schema.fault_of_extents(sizes, strides, offset):
         return None
     if 0 in sizes:
         return 0
@@ -414,17 +405,17 @@ def strided_bytes(
 
 def number_width(dtype: str) -> int:
     """Return the size of one number in bytes, the unit of a byte-order swap: half an element if the type is complex."""
-    return ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
+    return schema.ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
 
 
 class StateDict(msgspec.Struct):
     """The named tensors of a `torch.save` file."""
 
-    metas: dict[str, PayloadMeta] = {}
+    metas: dict[str, schema.PayloadMeta] = {}
     """The tensors by name. `same_as` marks further names of one object. Parts of a sparse tensor are named `NAME#INDEX`."""
     records: dict[str, Record] = {}
     """The records by full name."""
-    encoded: dict[str, EncodedValue] = {}
+    encoded: dict[str, schema.EncodedValue] = {}
     """The sparse tensors by name."""
     unread: dict[str, str] = {}
     """The reason for each value that is not read, by name."""
@@ -434,7 +425,7 @@ class StateDict(msgspec.Struct):
     """The extensions whose fields the config has."""
 
 
-def extensions_of(metas: Iterable[PayloadMeta]) -> set[str]:
+def extensions_of(metas: Iterable[schema.PayloadMeta]) -> set[str]:
     """Return the extensions that payloads need."""
     found: set[str] = set()
     for meta in metas:
@@ -454,5 +445,5 @@ class Document(NamedTuple):
     suffix: str
     """The suffix of its member, which identifies the wire format."""
     payloads: Payloads
-    providers: Sequence[PluginRequirement] = ()
+    providers: Sequence[schema.PluginRequirement] = ()
     """The distribution that provides the wire format, and those that the program needs besides; empty for graphwire's formats."""

@@ -8,29 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from graphwire import schema
 from graphwire.analysis.validation.value_rules import number_text
 from graphwire.errors import GraphwireError
-from graphwire.schema import (
-    DTYPE_NAMES,
-    VALUE_TABLES,
-    Argument,
-    ComplexValue,
-    Device,
-    Graph,
-    Program,
-    RangeConstraint,
-    RangeValue,
-    ScalarType,
-    SequenceValue,
-    SliceValue,
-    SymBool,
-    SymFloat,
-    SymInt,
-    TensorMeta,
-    decode_float,
-    value_name,
-    variant_and_content,
-)
 from graphwire.schema.texts.infix import format_infix, parse_infix
 from graphwire.schema.texts.operations import Expression
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
@@ -64,8 +44,8 @@ def _text(value: Any, level: int) -> str:
         if type(value) in _RECORDS:
             return _RECORDS[type(value)](value, level + 1)
         return _variant(value, level + 1) if "name" not in value.__struct_fields__ else str(value.name)  # type: ignore[attr-defined]
-    if isinstance(value, ScalarType):
-        return DTYPE_NAMES.get(value, value.name)
+    if isinstance(value, schema.ScalarType):
+        return schema.DTYPE_NAMES.get(value, value.name)
     if isinstance(value, enum.Enum):
         return value.name
     return number_text(value) if type(value) is int else str(value)
@@ -81,20 +61,20 @@ def _braced(texts: Sequence[str]) -> str:
 
 
 def _floats(value: Any, level: int = 0) -> str:
-    return _items(value, _floats) if isinstance(value, list) else repr(decode_float(value))
+    return _items(value, _floats) if isinstance(value, list) else repr(schema.decode_float(value))
 
 
 def _variant(union: Any, level: int) -> str:
-    variant, value = variant_and_content(union)
+    variant, value = schema.variant_and_content(union)
     return _VARIANTS.get(variant, _text)(value, level) if variant else UNKNOWN
 
 
-def _sequence(value: SequenceValue, level: int) -> str:
+def _sequence(value: schema.SequenceValue, level: int) -> str:
     text = _text(value.items, level)
     return text if value.kind == "list" else f"({text[1:-1]}{',' * (len(value.items) == 1)})"
 
 
-def _slice(value: SliceValue, level: int) -> str:
+def _slice(value: schema.SliceValue, level: int) -> str:
     return f"slice({', '.join(_text(bound, level) for bound in (value.start, value.stop, value.step))})"
 
 
@@ -110,13 +90,15 @@ _VARIANTS: Final[dict[str, Callable[[Any, int], str]]] = {
 """The text of variants that are written otherwise than their values elsewhere."""
 
 _RECORDS: Final[dict[type, Callable[[Any, int], str]]] = {
-    ComplexValue: lambda value, _: str(complex(decode_float(value.real), decode_float(value.imag))),
-    Device: lambda value, _: (
+    schema.ComplexValue: lambda value, _: str(
+        complex(schema.decode_float(value.real), schema.decode_float(value.imag))
+    ),
+    schema.Device: lambda value, _: (
         value.type if value.index is None else f"{value.type}:{number_text(value.index)}"
     ),
-    RangeValue: lambda value, _: str(range(value.start, value.stop, value.step)),
-    SequenceValue: _sequence,
-    SliceValue: _slice,
+    schema.RangeValue: lambda value, _: str(range(value.start, value.stop, value.step)),
+    schema.SequenceValue: _sequence,
+    schema.SliceValue: _slice,
 }
 """The text of each record that is not the name of a value, or one of several variants."""
 
@@ -131,7 +113,7 @@ Entries = dict[str, Facts]
 class Labels:
     """Readable names for the symbols of a program: `x.shape[0]` for a size of an input."""
 
-    def __init__(self, program: Program, numbers: Mapping[str, str], inputs: Sequence[str]) -> None:
+    def __init__(self, program: schema.Program, numbers: Mapping[str, str], inputs: Sequence[str]) -> None:
         """Name the symbols.
 
         Args:
@@ -142,7 +124,7 @@ class Labels:
         self._labels: dict[str, str] = {}
         graph = program.graph_module.graph
         for argument, label in zip(user_inputs(program), inputs, strict=False):
-            name = value_name(argument) or ""
+            name = schema.value_name(argument) or ""
             meta = graph.tensor_values.get(name)
             if meta is not None:
                 for dimension, size in enumerate(meta.sizes):
@@ -151,7 +133,7 @@ class Labels:
                 self._note(graph.sym_int_values[name], label)
         self._labels = {**numbers, **self._labels}
 
-    def _note(self, value: SymInt, label: str) -> None:
+    def _note(self, value: schema.SymInt, label: str) -> None:
         if value.as_expr is not None:
             from graphwire.analysis.canonical.symbol_names import parsed
 
@@ -182,14 +164,14 @@ class Labels:
 
         return format_infix(renamed_expression(expression, lambda name: self._labels.get(name, name)))
 
-    def value(self, value: SymInt | SymFloat | SymBool) -> str:
+    def value(self, value: schema.SymInt | schema.SymFloat | schema.SymBool) -> str:
         """Return a number or truth value, which may be symbolic, as readable text."""
         if value.as_expr is not None:
             return self.infix(value.as_expr.expr_str)
         return argument_text(value)
 
 
-def user_inputs(program: Program) -> list[Argument]:
+def user_inputs(program: schema.Program) -> list[schema.Argument]:
     """Return the arguments that the caller passes, in order."""
     pairs = zip(program.graph_module.signature.input_specs, program.graph_module.graph.inputs, strict=False)
     return [argument for spec, argument in pairs if spec.user_input or spec.constant_input]
@@ -198,19 +180,19 @@ def user_inputs(program: Program) -> list[Argument]:
 # --------------------------------------------------------------------------------------------------------- values
 
 
-def value_facts(graph: Graph, name: str, labels: Labels) -> Facts:
+def value_facts(graph: schema.Graph, name: str, labels: Labels) -> Facts:
     """Return the facts about a value; empty if the graph has none."""
     if (meta := graph.tensor_values.get(name)) is not None:
         return _tensor_facts(meta, labels)
     for kind in ("int", "float", "bool"):
-        if (value := getattr(graph, VALUE_TABLES[f"sym_{kind}"]).get(name)) is not None:
+        if (value := getattr(graph, schema.VALUE_TABLES[f"sym_{kind}"]).get(name)) is not None:
             return {"kind": kind, "value": labels.value(value)}
     if name in graph.custom_obj_values:
         return {"kind": "object", "class": graph.custom_obj_values[name].class_fqn}
     return {}
 
 
-def _tensor_facts(meta: TensorMeta, labels: Labels) -> Facts:
+def _tensor_facts(meta: schema.TensorMeta, labels: Labels) -> Facts:
     index = "" if meta.device.index is None else f":{meta.device.index}"
     facts = {
         "kind": "tensor",
@@ -228,7 +210,7 @@ def _tensor_facts(meta: TensorMeta, labels: Labels) -> Facts:
     return facts
 
 
-def _is_contiguous(meta: TensorMeta, labels: Labels) -> bool:
+def _is_contiguous(meta: schema.TensorMeta, labels: Labels) -> bool:
     """Return whether the strides provably follow from the sizes, so that the diff need not show them."""
     expected = 1
     for size, stride in zip(reversed(meta.sizes), reversed(meta.strides), strict=False):
@@ -238,12 +220,12 @@ def _is_contiguous(meta: TensorMeta, labels: Labels) -> bool:
     return len(meta.sizes) == len(meta.strides)
 
 
-def _listed(values: list[SymInt], labels: Labels) -> str:
+def _listed(values: list[schema.SymInt], labels: Labels) -> str:
     return f"[{', '.join(map(labels.value, values))}]"
 
 
-def _argument_facts(graph: Graph, argument: Argument, labels: Labels) -> Facts:
-    name = value_name(argument)
+def _argument_facts(graph: schema.Graph, argument: schema.Argument, labels: Labels) -> Facts:
+    name = schema.value_name(argument)
     if name is not None:
         return value_facts(graph, name, labels)
     return {"kind": "literal", "value": argument_text(argument)}
@@ -258,7 +240,7 @@ def _plain(record: Any) -> str:
 # -------------------------------------------------------------------------------------------------------- sections
 
 
-def _inputs(program: Program, labels: Labels) -> Entries:
+def _inputs(program: schema.Program, labels: Labels) -> Entries:
     from graphwire.analysis.canonical.content_hashing import variant_of_spec
 
     found: Entries = {}
@@ -280,7 +262,7 @@ def _inputs(program: Program, labels: Labels) -> Entries:
     return found
 
 
-def _outputs(program: Program, labels: Labels) -> Entries:
+def _outputs(program: schema.Program, labels: Labels) -> Entries:
     from graphwire.analysis.canonical.content_hashing import variant_of_spec
 
     found: Entries = {}
@@ -297,21 +279,21 @@ def _outputs(program: Program, labels: Labels) -> Entries:
     return found
 
 
-def _ranges(program: Program, labels: Labels) -> Entries:
+def _ranges(program: schema.Program, labels: Labels) -> Entries:
     return {
         labels.range(text): {"range": range_text(limits)}
         for text, limits in program.range_constraints.items()
     }
 
 
-def range_text(limits: RangeConstraint) -> str:
+def range_text(limits: schema.RangeConstraint) -> str:
     """Return a range as text, such as `[2, 512]` or `[0, ∞)`."""
     low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
     high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
     return f"{low}, {high}"
 
 
-def _module_calls(program: Program, _labels: Labels) -> Entries:
+def _module_calls(program: schema.Program, _labels: Labels) -> Entries:
     found: Entries = {}
     for entry in program.graph_module.module_call_graph:
         facts: Facts = {}
@@ -341,17 +323,17 @@ def _spelled(spec: TreeSpec) -> str:
     return f"{name.rpartition('.')[2]}{context}({parts})"
 
 
-def _versions(program: Program, _labels: Labels) -> Entries:
+def _versions(program: schema.Program, _labels: Labels) -> Entries:
     found = {f"opset {name}": {"version": str(version)} for name, version in program.opset_version.items()}
     found |= {f"dialect {name}": {} for name in program.verifiers}
     return found | {f"requires {name}": {} for name in program.requires}
 
 
-def _guards(program: Program, _labels: Labels) -> Entries:
+def _guards(program: schema.Program, _labels: Labels) -> Entries:
     return {text: {} for text in program.guards_code}
 
 
-def encoded_entries(program: Program, _labels: Labels | None = None) -> Entries:
+def encoded_entries(program: schema.Program, _labels: Labels | None = None) -> Entries:
     """Return the values that codecs encoded."""
     return {
         name: {"codec": value.codec, "data": _plain([value.tree]), "tensors": ", ".join(value.tensors)}
@@ -359,12 +341,12 @@ def encoded_entries(program: Program, _labels: Labels | None = None) -> Entries:
     }
 
 
-def _namedtuples(program: Program, _labels: Labels) -> Entries:
+def _namedtuples(program: schema.Program, _labels: Labels) -> Entries:
     fields = program.graph_module.treespec_namedtuple_fields
     return {name: {"fields": ", ".join(definition.field_names)} for name, definition in fields.items()}
 
 
-SECTIONS: Final[dict[str, Callable[[Program, Labels], Entries]]] = {
+SECTIONS: Final[dict[str, Callable[[schema.Program, Labels], Entries]]] = {
     "version": _versions,
     "input": _inputs,
     "output": _outputs,

@@ -23,15 +23,6 @@ from graphwire.evolve.trees import (
     with_module,
     without,
 )
-from graphwire.schema import (
-    ARGUMENT_VARIANTS,
-    Argument,
-    InputSpec,
-    OutputSpec,
-    TensorArgument,
-    by_variant,
-    value_name,
-)
 from graphwire.schema.texts.metadata import EXACT_STACK, split_modules
 from graphwire.schema.trees import to_tree
 
@@ -45,8 +36,8 @@ def signature_up(signature: Record, graph: Record) -> Record:
     maps = schema.NameMaps(
         signature["inputs_to_parameters"],
         signature["inputs_to_buffers"],
-        [name for each in inputs if (name := value_name(each)) is not None],  # those in no other map
-        [name for each in outputs if (name := value_name(each)) is not None],
+        [name for each in inputs if (name := schema.value_name(each)) is not None],  # those in no other map
+        [name for each in outputs if (name := schema.value_name(each)) is not None],
         signature["buffers_to_mutate"],
         schema.BackwardSignature(
             backward.get("loss_output"),
@@ -61,13 +52,17 @@ def signature_up(signature: Record, graph: Record) -> Record:
     }
 
 
-def _bare(argument: Record) -> Argument:
+def _bare(argument: Record) -> schema.Argument:
     """Return an argument of the current schema that refers to the same value; None for a literal."""
     name = name_of(argument)
-    return Argument(as_none=True) if name is None else Argument(as_tensor=TensorArgument(name))
+    return (
+        schema.Argument(as_none=True)
+        if name is None
+        else schema.Argument(as_tensor=schema.TensorArgument(name))
+    )
 
 
-def _spec_up(spec: InputSpec | OutputSpec, argument: Record) -> Record:
+def _spec_up(spec: schema.InputSpec | schema.OutputSpec, argument: Record) -> Record:
     """Convert a spec to schema 2: user inputs and outputs keep their argument, and buffers lack `persistent`."""
     tree: Record = to_tree(spec)
     if "user_output" in tree:
@@ -142,7 +137,7 @@ def signature_down(signature: Record, refuse: Refuse) -> Record:
 # with every variant of a union and every option, null where it is not set.
 
 
-_ARGUMENT = ARGUMENT_VARIANTS[: ARGUMENT_VARIANTS.index("as_operator")]
+_ARGUMENT = schema.ARGUMENT_VARIANTS[: schema.ARGUMENT_VARIANTS.index("as_operator")]
 _INPUT_SPEC = ("user_input", "parameter", "buffer", "tensor_constant")
 _OUTPUT_SPEC = "user_output loss_output buffer_mutation gradient_to_parameter gradient_to_user_input".split()
 
@@ -187,7 +182,7 @@ def _each(fill: Fill) -> Fill:
 
 Fill: TypeAlias = Callable[[Any], Any]
 
-_INNER: dict[str, Fill] = by_variant(
+_INNER: dict[str, Fill] = schema.by_variant(
     {
         "as_sym_int": _filler(schema.SymIntArgument),
         "as_sym_bool": _filler(schema.SymBoolArgument),

@@ -15,19 +15,8 @@ from typing import Any, BinaryIO, Final, cast
 import msgspec
 from msgspec.structs import replace
 
+from graphwire import schema
 from graphwire.errors import EncodeError, MissingRecordError
-from graphwire.schema import (
-    ITEM_SIZES,
-    MAX_DIMENSIONS,
-    MAX_ELEMENTS,
-    Argument,
-    EncodedValue,
-    ExampleInputs,
-    Layout,
-    PayloadMeta,
-    TensorArgument,
-    decode_float,
-)
 from graphwire.schema.texts.treespec import TreeSpec, load_json, parse_treespec
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.payloads import Record, known_integers
@@ -237,7 +226,7 @@ _WRITERS: Mapping[type, Callable[[PickleWriter, Any], None]] = MappingProxyType(
 
 _CHUNK_BYTES = 1 << 22
 _TYPED = frozenset(DTYPES_OF_STORAGES.values())
-UNTYPED = frozenset(ITEM_SIZES) - _TYPED
+UNTYPED = frozenset(schema.ITEM_SIZES) - _TYPED
 """The element types without a typed storage class. Each torch release supports some of them (`LayoutSpec.untyped`)."""
 
 
@@ -283,7 +272,7 @@ class PackedFile:
 class _Storages(msgspec.Struct):
     """The storages of one file, numbered in the order of first use."""
 
-    metas: Mapping[str, PayloadMeta]
+    metas: Mapping[str, schema.PayloadMeta]
     records: Mapping[str, Record]
     folder: str
     untyped: frozenset[str]
@@ -295,14 +284,14 @@ class _Storages(msgspec.Struct):
             if meta.tensor_meta is not None:
                 self.dtypes.setdefault(meta.path_name, set()).add(meta.tensor_meta.dtype_text)
 
-    def tensor(self, meta: PayloadMeta) -> StridedTensor:
+    def tensor(self, meta: schema.PayloadMeta) -> StridedTensor:
         """Convert a payload to the tensor that is pickled; for a parameter, the tensor inside it.
 
         Raises:
             EncodeError: old torch cannot represent it.
         """
         described = meta.tensor_meta
-        if described is None or meta.use_pickle or described.layout is not Layout.Strided:
+        if described is None or meta.use_pickle or described.layout is not schema.Layout.Strided:
             raise EncodeError("it is not a plain tensor")
         if meta.placement not in (None, "meta"):
             raise EncodeError(
@@ -323,7 +312,7 @@ class _Storages(msgspec.Struct):
             meta.neg,
         )
 
-    def _storage(self, meta: PayloadMeta) -> Storage:
+    def _storage(self, meta: schema.PayloadMeta) -> Storage:
         path = meta.path_name
         record = self.records.get(self.folder + path)
         if record is None or meta.tensor_meta is None:
@@ -332,12 +321,12 @@ class _Storages(msgspec.Struct):
         dtypes = self.dtypes[path]
         dtype = next(iter(dtypes))
         # A typed storage cannot represent two element types, a type without a class, or an incomplete last element.
-        typed = len(dtypes) == 1 and dtype in _TYPED and record.nbytes % ITEM_SIZES[dtype] == 0
+        typed = len(dtypes) == 1 and dtype in _TYPED and record.nbytes % schema.ITEM_SIZES[dtype] == 0
         if not typed and (not self.untyped or not dtypes <= self.untyped | _TYPED):
             raise EncodeError(f"this release of torch has no storage of {' and '.join(sorted(dtypes))}")
         device = meta.tensor_meta.device
         location = device.type if device.index is None else f"{device.type}:{device.index}"
-        numel = record.nbytes // ITEM_SIZES[dtype] if typed else record.nbytes
+        numel = record.nbytes // schema.ITEM_SIZES[dtype] if typed else record.nbytes
         return Storage(dtype if typed else None, str(number), location, numel)
 
     def pack(self, pickled: bytes) -> PackedFile:
@@ -361,10 +350,10 @@ def _pack(pickled: bytes, records: Mapping[str, Record]) -> PackedFile:
 
 
 def pack_state_dict(
-    metas: Mapping[str, PayloadMeta],
+    metas: Mapping[str, schema.PayloadMeta],
     records: Mapping[str, Record],
     folder: str,
-    encoded: Mapping[str, EncodedValue] | None = None,
+    encoded: Mapping[str, schema.EncodedValue] | None = None,
     *,
     untyped: frozenset[str] = UNTYPED,
 ) -> PackedFile:
@@ -413,7 +402,7 @@ def pack_tensor(dtype: str, sizes: tuple[int, ...], record: Record) -> PackedFil
         record: its elements, row-major and little-endian.
     """
     typed = dtype in _TYPED
-    numel = record.nbytes // ITEM_SIZES[dtype] if typed else record.nbytes
+    numel = record.nbytes // schema.ITEM_SIZES[dtype] if typed else record.nbytes
     tensor = StridedTensor(
         Storage(dtype if typed else None, "0", "cpu", numel),
         dtype,
@@ -427,7 +416,7 @@ def pack_tensor(dtype: str, sizes: tuple[int, ...], record: Record) -> PackedFil
     return _pack(pickle.finish(), {"0": record})
 
 
-def _first_names(metas: Mapping[str, PayloadMeta]) -> dict[str, str]:
+def _first_names(metas: Mapping[str, schema.PayloadMeta]) -> dict[str, str]:
     """Return the first name of each payload's object.
 
     torch 2.9 and later do not store which names are the same parameter. Parameters with the same record and the same meta are
@@ -443,7 +432,7 @@ def _first_names(metas: Mapping[str, PayloadMeta]) -> dict[str, str]:
     return firsts
 
 
-def _tensor(meta: PayloadMeta, storages: _Storages) -> StridedTensor:
+def _tensor(meta: schema.PayloadMeta, storages: _Storages) -> StridedTensor:
     tensor = storages.tensor(meta)
     if not meta.is_param or meta.tensor_meta is None:
         return tensor
@@ -457,7 +446,7 @@ _SPARSE_PARTS: Final = {"sparse_coo": 2} | dict.fromkeys(
 
 
 def _sparse_tensor(
-    value: EncodedValue, metas: Mapping[str, PayloadMeta], storages: _Storages
+    value: schema.EncodedValue, metas: Mapping[str, schema.PayloadMeta], storages: _Storages
 ) -> SparseTensor:
     """Return a sparse tensor of what its codec encoded. It may come from a file, so all of it is checked.
 
@@ -475,8 +464,8 @@ def _sparse_tensor(
             "requires_grad": bool(requires_grad),
         } if (
             len(value.tensors) == _SPARSE_PARTS.get(layout)
-            and len(sizes) <= MAX_DIMENSIONS
-            and all(type(size) is int and 0 <= size <= MAX_ELEMENTS for size in sizes)
+            and len(sizes) <= schema.MAX_DIMENSIONS
+            and all(type(size) is int and 0 <= size <= schema.MAX_ELEMENTS for size in sizes)
         ):
             return SparseTensor(
                 f"torch.{layout}",
@@ -493,8 +482,8 @@ def _sparse_tensor(
 
 
 def pack_examples(
-    examples: ExampleInputs,
-    metas: Mapping[str, PayloadMeta],
+    examples: schema.ExampleInputs,
+    metas: Mapping[str, schema.PayloadMeta],
     records: Mapping[str, Record],
     folder: str,
     *,
@@ -509,7 +498,7 @@ def pack_examples(
     storages = _Storages(metas, records, folder, untyped)
 
     def tensor(leaf: object) -> StridedTensor | None:
-        if not isinstance(leaf, TensorArgument) or leaf.name not in metas:
+        if not isinstance(leaf, schema.TensorArgument) or leaf.name not in metas:
             return None
         return _tensor(metas[leaf.name], storages)
 
@@ -518,7 +507,7 @@ def pack_examples(
     return storages.pack(pickle.finish())
 
 
-def _examples_tree(examples: ExampleInputs) -> Any:
+def _examples_tree(examples: schema.ExampleInputs) -> Any:
     """Return the example inputs as `(args, kwargs)`, each tensor as a `TensorArgument` with its name.
 
     Raises:
@@ -555,14 +544,18 @@ def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
     raise EncodeError(f"a {spec.type} among the example inputs has no plain form")
 
 
-def _value(leaf: Argument) -> Any:
+def _value(leaf: schema.Argument) -> Any:
     match leaf:
-        case Argument(as_tensor=TensorArgument() as tensor):
+        case schema.Argument(as_tensor=schema.TensorArgument() as tensor):
             return tensor
-        case Argument(as_none=True):
+        case schema.Argument(as_none=True):
             return None
-        case Argument(as_bool=bool(value)) | Argument(as_int=int(value)) | Argument(as_string=str(value)):
+        case (
+            schema.Argument(as_bool=bool(value))
+            | schema.Argument(as_int=int(value))
+            | schema.Argument(as_string=str(value))
+        ):
             return value
-        case Argument(as_float=(float() | str() | int()) as value):
-            return decode_float(value)
+        case schema.Argument(as_float=(float() | str() | int()) as value):
+            return schema.decode_float(value)
     raise EncodeError("a leaf of the example inputs has no plain form")

@@ -14,23 +14,14 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from graphwire import schema
 from graphwire.errors import ArchiveError, Problem, WeightsError
 from graphwire.process import TYPE_ANALYSIS
-from graphwire.schema import (
-    ITEM_SIZES,
-    MAX_DIMENSIONS,
-    MAX_ELEMENTS,
-    PluginRequirement,
-    RecordReference,
-    Region,
-    StoreReference,
-    WeightReferences,
-)
 from graphwire.wire.document import decode_json_record
 from graphwire.wire.payloads import WEIGHTS
 
 
-def store_requirements(references: WeightReferences) -> list[PluginRequirement]:
+def store_requirements(references: schema.WeightReferences) -> list[schema.PluginRequirement]:
     """Return the plugins of the stores that a file refers to, as far as the file names them."""
     used = sorted({each.kind for each in references.stores} & references.providers.keys())
     return [
@@ -377,17 +368,17 @@ REFERENCES = f"{WEIGHTS}references.json"
 """The archive's record with the references."""
 _MOST_BYTES = 1 << 62
 with TYPE_ANALYSIS:
-    _TABLES = msgspec.json.Decoder(WeightReferences)
+    _TABLES = msgspec.json.Decoder(schema.WeightReferences)
 _DIGEST = r"(?a)[0-9a-f]{64}"
 _KIND = r"(?a)[a-z][a-z0-9_]*"
 
 
-def write_references(references: WeightReferences) -> bytes:
+def write_references(references: schema.WeightReferences) -> bytes:
     """Encode references as the bytes of their record."""
     return msgspec.json.encode(references)
 
 
-def read_references(data: bytes) -> WeightReferences:
+def read_references(data: bytes) -> schema.WeightReferences:
     """Decode references, and check that they describe possible records.
 
     Raises:
@@ -402,7 +393,7 @@ def read_references(data: bytes) -> WeightReferences:
     return references
 
 
-def _store_problems(stores: Sequence[StoreReference]) -> Iterator[Problem]:
+def _store_problems(stores: Sequence[schema.StoreReference]) -> Iterator[Problem]:
     for index, store in enumerate(stores):
         place = f"stores[{index}]"
         if re.fullmatch(_KIND, store.kind) is None:
@@ -421,7 +412,7 @@ def _store_problems(stores: Sequence[StoreReference]) -> Iterator[Problem]:
                 yield Problem(place, "digest", f"the digest of the file {name!r:.200} is not a SHA-256")
 
 
-def _record_problems(references: WeightReferences) -> Iterator[Problem]:
+def _record_problems(references: schema.WeightReferences) -> Iterator[Problem]:
     for table in (references.records, *references.ranks):
         for name, record in table.items():
             place = f"records[{name!r:.200}]"
@@ -439,7 +430,7 @@ def _record_problems(references: WeightReferences) -> Iterator[Problem]:
 
 
 def regions_problems(
-    record: RecordReference, stores: int, place: str, *, partly: bool = False
+    record: schema.RecordReference, stores: int, place: str, *, partly: bool = False
 ) -> Iterator[Problem]:
     """Yield what is wrong with the regions of a record: a box out of range, or bytes that no region or two make.
 
@@ -454,7 +445,7 @@ def regions_problems(
         if problem := _region_problem(region, stores):
             yield Problem(where, "region", problem)
             return
-        item = ITEM_SIZES[region.dtype]
+        item = schema.ITEM_SIZES[region.dtype]
         counts = counts_of(region)
         nbytes = math.prod(counts) * item
         strides = strides_of(region)
@@ -479,17 +470,17 @@ def regions_problems(
         yield Problem(place, "region", f"the regions make {total:,} bytes of a record of {record.nbytes:,}")
 
 
-def _region_problem(region: Region, stores: int) -> str:
+def _region_problem(region: schema.Region, stores: int) -> str:
     if not 0 <= region.store < stores:
         return f"there is no store {region.store}"
-    if region.dtype not in ITEM_SIZES:
+    if region.dtype not in schema.ITEM_SIZES:
         return f"the element type {region.dtype!r:.80} is unknown"
     shape = region.shape
-    if len(shape) > MAX_DIMENSIONS or any(not 0 <= size <= MAX_ELEMENTS for size in shape):
+    if len(shape) > schema.MAX_DIMENSIONS or any(not 0 <= size <= schema.MAX_ELEMENTS for size in shape):
         return "the stored tensor has sizes that no tensor has"
-    if math.prod(size or 1 for size in shape) > MAX_ELEMENTS:
+    if math.prod(size or 1 for size in shape) > schema.MAX_ELEMENTS:
         return "the stored tensor has more elements than can be counted"
-    if not 0 <= region.offset <= MAX_ELEMENTS:
+    if not 0 <= region.offset <= schema.MAX_ELEMENTS:
         return "its offset is out of range"
     if region.box is not None:
         if len(region.box) != len(shape) or any(len(side) != 3 for side in region.box):
@@ -502,21 +493,21 @@ def _region_problem(region: Region, stores: int) -> str:
             return "it has other strides than dimensions"
         counts = counts_of(region)
         for count, stride in zip(counts, region.strides, strict=True):
-            if not 0 <= stride <= MAX_ELEMENTS or (count > 1 and stride == 0):
+            if not 0 <= stride <= schema.MAX_ELEMENTS or (count > 1 and stride == 0):
                 return "its strides are out of range"
     return ""
 
 
-def counts_of(region: Region) -> list[int]:
+def counts_of(region: schema.Region) -> list[int]:
     """Return the sizes of a region's box."""
     return list(region.shape) if region.box is None else [count for _, count, _ in region.box]
 
 
-def strides_of(region: Region) -> list[int]:
+def strides_of(region: schema.Region) -> list[int]:
     """Return the strides of a region in its record, in elements."""
     return row_major(counts_of(region)) if region.strides is None else region.strides
 
 
-def used_files(references: WeightReferences, records: Iterable[RecordReference]) -> set[int]:
+def used_files(references: schema.WeightReferences, records: Iterable[schema.RecordReference]) -> set[int]:
     """Return the indexes of the stores that records need."""
     return {region.store for record in records for region in record.regions}
