@@ -7,17 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import inspect as types
 
-from graphwire.specification.description import (
-    FLOAT,
-    NOT_FINITE,
-    TREE,
-    Description,
-    Field,
-    Numbers,
-    Record,
-    is_float,
-    parts_of,
-)
+from graphwire.specification import description
 
 _SCALARS: dict[type[types.Type], str] = {
     types.NoneType: "nil",
@@ -29,13 +19,15 @@ _SCALARS: dict[type[types.Type], str] = {
 _SELF_DESCRIBED = "#6.55799"
 """The tag that marks data as CBOR, with which CBOR documents begin."""
 _FIXED = {
-    FLOAT: f"{FLOAT} = " + " / ".join(["number", *(f'"{each}"' for each in NOT_FINITE)]),
-    TREE: f"{TREE} = nil / bool / integer / float / tstr / bstr / [* {TREE}] / {{* tstr => {TREE}}}",
+    description.FLOAT: f"{description.FLOAT} = "
+    + " / ".join(["number", *(f'"{each}"' for each in description.NOT_FINITE)]),
+    description.TREE: f"{description.TREE} = nil / bool / integer / float / tstr / bstr"
+    f" / [* {description.TREE}] / {{* tstr => {description.TREE}}}",
 }
 _WIDTH = 120
 
 
-def cddl(described: Description, title: str) -> str:
+def cddl(described: description.Description, title: str) -> str:
     """Return the CDDL of a kind of document, as text. Its first rule is the document."""
     whole = _type(described.type)
     if "CBOR" in described.root.wires:
@@ -54,15 +46,18 @@ def _comment(text: str, indent: str) -> list[str]:
 
 
 def _type(shape: types.Type) -> str:
-    if is_float(shape):
+    if description.is_float(shape):
         return " / ".join(
-            [FLOAT, *(_type(each) for each in parts_of(shape) if isinstance(each, types.NoneType))]
+            [
+                description.FLOAT,
+                *(_type(each) for each in description.parts_of(shape) if isinstance(each, types.NoneType)),
+            ]
         )
     match shape:
         case types.StructType(cls=cls) | types.EnumType(cls=cls):
             return cls.__name__
         case types.AnyType():
-            return TREE
+            return description.TREE
         case types.IntType(ge=int(low), le=int(high)) if low == high:
             return str(low)
         case types.IntType(ge=0):
@@ -79,31 +74,31 @@ def _type(shape: types.Type) -> str:
             return _SCALARS[type(shape)]
 
 
-def _record(record: Record) -> str:
+def _record(record: description.Record) -> str:
     rows = _variants(record) if record.is_union else _fields(record)
     return "\n".join([*_comment(record.meaning, ""), f"{record.name} = {{", *rows, "}", ""])
 
 
-def _variants(record: Record) -> Iterator[str]:
+def _variants(record: description.Record) -> Iterator[str]:
     for index, field in enumerate(record.fields):
         yield from _comment(field.meaning, "  ")
         yield f"  {'' if index == 0 else '// '}{field.name}: {_field_type(field)}"
 
 
-def _fields(record: Record) -> Iterator[str]:
+def _fields(record: description.Record) -> Iterator[str]:
     for field in record.fields:
         yield from _comment(field.meaning, "  ")
         yield f"  {'' if field.required else '? '}{field.name}: {_field_type(field)},"
 
 
-def _field_type(field: Field) -> str:
+def _field_type(field: description.Field) -> str:
     text = _type(field.type)
     return (
         f"({text})" if isinstance(field.type, types.UnionType | types.LiteralType) and " / " in text else text
     )
 
 
-def _numbers(numbers: Numbers) -> str:
+def _numbers(numbers: description.Numbers) -> str:
     rows = [
         f"  {'  ' if index == 0 else '/ '}{each.number} ; {each.name}: {each.meaning}"
         for index, each in enumerate(numbers.members)

@@ -7,17 +7,7 @@ from typing import Any
 
 from msgspec import inspect as types
 
-from graphwire.specification.description import (
-    FLOAT,
-    NOT_FINITE,
-    TREE,
-    Description,
-    Field,
-    Numbers,
-    Record,
-    is_float,
-    parts_of,
-)
+from graphwire.specification import description
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SCALARS: dict[type[types.Type], str] = {
@@ -27,17 +17,17 @@ _SCALARS: dict[type[types.Type], str] = {
     types.StrType: "string",
 }
 _FIXED: dict[str, dict[str, Any]] = {
-    FLOAT: {
+    description.FLOAT: {
         "description": "A float. One that is not finite is text.",
-        "anyOf": [{"type": "number"}, {"enum": list(NOT_FINITE)}],
+        "anyOf": [{"type": "number"}, {"enum": list(description.NOT_FINITE)}],
     },
-    TREE: {
+    description.TREE: {
         "description": "Plain data of any shape. The wire format says how it writes bytes and floats that are not finite."
     },
 }
 
 
-def json_schema(described: Description, title: str) -> str:
+def json_schema(described: description.Description, title: str) -> str:
     """Return the JSON Schema of a kind of document, as text."""
     definitions = {
         **{name: _record(each) for name, each in described.records.items()},
@@ -56,14 +46,14 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _type(shape: types.Type) -> dict[str, Any]:
-    if is_float(shape):
-        left = [each for each in parts_of(shape) if isinstance(each, types.NoneType)]
-        return _any_of([_ref(FLOAT), *map(_type, left)])
+    if description.is_float(shape):
+        left = [each for each in description.parts_of(shape) if isinstance(each, types.NoneType)]
+        return _any_of([_ref(description.FLOAT), *map(_type, left)])
     match shape:
         case types.StructType(cls=cls) | types.EnumType(cls=cls):
             return _ref(cls.__name__)
         case types.AnyType():
-            return _ref(TREE)
+            return _ref(description.TREE)
         case types.IntType(ge=low, le=high):
             bounds = {"minimum": low, "maximum": high}
             return {"type": "integer"} | {name: each for name, each in bounds.items() if each is not None}
@@ -83,7 +73,7 @@ def _any_of(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return parts[0] if len(parts) == 1 else {"anyOf": parts}
 
 
-def _record(record: Record) -> dict[str, Any]:
+def _record(record: description.Record) -> dict[str, Any]:
     fields = {field.name: _field(field) for field in record.fields}
     bounds: dict[str, Any] = {"minProperties": 1, "maxProperties": 1}
     if not record.is_union:
@@ -98,7 +88,7 @@ def _record(record: Record) -> dict[str, Any]:
     }
 
 
-def _field(field: Field) -> dict[str, Any]:
+def _field(field: description.Field) -> dict[str, Any]:
     made = {"description": field.meaning, **_type(field.type)}
     if field.default is not None:
         made["default"] = field.default
@@ -109,7 +99,7 @@ def _field(field: Field) -> dict[str, Any]:
     return made
 
 
-def _numbers(numbers: Numbers) -> dict[str, Any]:
+def _numbers(numbers: description.Numbers) -> dict[str, Any]:
     rows = [
         {"const": each.number, "title": each.name, "description": each.meaning} for each in numbers.members
     ]

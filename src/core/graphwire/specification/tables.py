@@ -9,22 +9,8 @@ from typing import Final
 from msgspec import inspect as types
 
 from graphwire.schema import DTYPE_NAMES, ITEM_SIZES, PLACES, SCHEMA_VERSION, VARIANTS, ScalarType, Version
+from graphwire.specification import description
 from graphwire.specification.cddl import cddl
-from graphwire.specification.description import (
-    FLOAT,
-    NOT_FINITE,
-    ROOTS,
-    SUFFIXES,
-    TREE,
-    Description,
-    Field,
-    Numbers,
-    Record,
-    describe,
-    extensions,
-    is_float,
-    parts_of,
-)
 from graphwire.specification.json_schema import json_schema
 
 _SCALARS: dict[type[types.Type], str] = {
@@ -36,6 +22,7 @@ _SCALARS: dict[type[types.Type], str] = {
 }
 _OURS = "graphwire"
 _NONE = "-"
+_NOT_FINITE = ", ".join(f"`{each}`" for each in description.NOT_FINITE)
 _HEAD = f"""\
 # Records
 
@@ -48,8 +35,8 @@ same records as JSON Schema and CDDL.
 How to read a table:
 
 - **Type.** `list of X` is a list, `map of X` a dict with text keys. Names of records and enums are links. A *union* has
-  exactly one of its variants. `{FLOAT}` is a float, or one of the texts {", ".join(f"`{each}`" for each in NOT_FINITE)}.
-  `{TREE}` is plain data of any shape.
+  exactly one of its variants. `{description.FLOAT}` is a float, or one of the texts {_NOT_FINITE}.
+  `{description.TREE}` is plain data of any shape.
 - **Absent.** *required*: the field is never absent. Otherwise the value that absence means. Where that is null, null and
   absence mean the same, and the meaning tells what.
 - **Since.** The first version of torch's schema whose readers know the field. *{_OURS}*: torch's schema does not have it,
@@ -59,12 +46,12 @@ How to read a table:
 
 def records_page() -> str:
     """Return the page with the tables of all kinds of documents."""
-    described = {kind: describe(kind) for kind in ROOTS}
+    described = {kind: description.describe(kind) for kind in description.ROOTS}
     records = {name: each for one in described.values() for name, each in one.records.items()}
     numbers = {name: each for one in described.values() for name, each in one.numbers.items()}
     parts = [_HEAD, _contents(described.values())]
     for kind, each in described.items():
-        files = ", ".join(f"[{kind}{suffix}]({kind}{suffix})" for suffix in SUFFIXES.values())
+        files = ", ".join(f"[{kind}{suffix}]({kind}{suffix})" for suffix in description.SUFFIXES.values())
         title = each.root.title[0].upper() + each.root.title[1:]
         parts.append(
             f"## {title}\n\nThe record `{each.root.record}` of a file, a {_type(each.type)}: {files}."
@@ -77,7 +64,7 @@ def records_page() -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _contents(described: Iterable[Description]) -> str:
+def _contents(described: Iterable[description.Description]) -> str:
     seen: set[str] = set()
     lines = []
     for each in described:
@@ -101,14 +88,14 @@ def _link(name: str) -> str:
 
 
 def _type(shape: types.Type) -> str:
-    if is_float(shape):
-        nulls = [_type(each) for each in parts_of(shape) if isinstance(each, types.NoneType)]
-        return " or ".join([f"`{FLOAT}`", *nulls])
+    if description.is_float(shape):
+        nulls = [_type(each) for each in description.parts_of(shape) if isinstance(each, types.NoneType)]
+        return " or ".join([f"`{description.FLOAT}`", *nulls])
     match shape:
         case types.StructType(cls=cls) | types.EnumType(cls=cls):
             return _link(cls.__name__)
         case types.AnyType():
-            return f"`{TREE}`"
+            return f"`{description.TREE}`"
         case types.ListType(item_type=item):
             return f"list of {_inner(item)}"
         case types.DictType(value_type=value):
@@ -128,13 +115,13 @@ def _inner(shape: types.Type) -> str:
     return f"({text})" if " or " in text else text
 
 
-def _since(field: Field) -> str:
+def _since(field: description.Field) -> str:
     if field.since is not None:
         return str(field.since)
     return f"{_OURS}, [`{field.extension}`](#extensions)" if field.extension else _OURS
 
 
-def _record(record: Record) -> str:
+def _record(record: description.Record) -> str:
     head = f"### {record.name}\n\n{'Union. ' if record.is_union else ''}{record.meaning}"
     if record.is_union:
         rows = [
@@ -149,16 +136,16 @@ def _record(record: Record) -> str:
     return f"{head}\n\n{_table(['Field', 'Type', 'Absent', 'Since', 'Meaning'], rows)}"
 
 
-def _variant_since(record: Record, field: Field) -> str:
+def _variant_since(record: description.Record, field: description.Field) -> str:
     resolved = record.name == "Argument" and VARIANTS[field.name].resolved
     return str(Version(8, 8)) if resolved else _since(field)
 
 
-def _absent(field: Field) -> str:
+def _absent(field: description.Field) -> str:
     return "*required*" if field.required else f"`{json.dumps(field.default)}`"
 
 
-def _numbers(numbers: Numbers) -> str:
+def _numbers(numbers: description.Numbers) -> str:
     head = f"### {numbers.name}\n\n{numbers.meaning}"
     if numbers.name != ScalarType.__name__:
         rows = [[str(each.number), f"`{each.name}`", each.meaning] for each in numbers.members]
@@ -206,7 +193,7 @@ def _places() -> str:
     )
 
 
-def _extensions(described: Iterable[Description]) -> str:
+def _extensions(described: Iterable[description.Description]) -> str:
     users: dict[str, list[str]] = {}
     for each in described:
         for record in each.records.values():
@@ -215,7 +202,7 @@ def _extensions(described: Iterable[Description]) -> str:
                     users.setdefault(field.extension, []).append(f"`{record.name}.{field.name}`")
     rows = [
         [f"`{name}`", meaning, ", ".join(dict.fromkeys(users.get(name, [])))]
-        for name, meaning in extensions().items()
+        for name, meaning in description.extensions().items()
     ]
     return (
         "### Extensions\n\nThe names that `Program.requires` can list, what each represents, and the fields that need it.\n\n"
@@ -226,14 +213,17 @@ def _extensions(described: Iterable[Description]) -> str:
 # --------------------------------------------------------- the files of the specification that are derived from records
 
 
-_LANGUAGES: Final[dict[str, Callable[[Description, str], str]]] = {"json-schema": json_schema, "cddl": cddl}
+_LANGUAGES: Final[dict[str, Callable[[description.Description, str], str]]] = {
+    "json-schema": json_schema,
+    "cddl": cddl,
+}
 RECORDS = "records.md"
 """The page with the tables of all records."""
 
 
 def schema_text(kind: str, language: str) -> str:
     """Return the schema of a kind of document, a key of ROOTS, in a formal language, a key of SUFFIXES."""
-    described = describe(kind)
+    described = description.describe(kind)
     version = ".".join(map(str, SCHEMA_VERSION))
     title = f"graphwire {kind.replace('_', ' ')}, schema version {version}: {described.root.title}"
     return _LANGUAGES[language](described, title)
@@ -243,7 +233,7 @@ def specification_files() -> dict[str, str]:
     """Return the text of every derived file by name."""
     texts = {
         f"{kind}{suffix}": schema_text(kind, language)
-        for kind in ROOTS
-        for language, suffix in SUFFIXES.items()
+        for kind in description.ROOTS
+        for language, suffix in description.SUFFIXES.items()
     }
     return {RECORDS: records_page(), **texts}

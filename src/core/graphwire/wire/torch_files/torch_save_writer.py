@@ -20,20 +20,10 @@ from graphwire.errors import EncodeError, MissingRecordError
 from graphwire.schema.texts.treespec import TreeSpec, load_json, parse_treespec
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.payloads import Record, known_integers
-from graphwire.wire.torch_files.pickle_globals import (
-    DTYPES_OF_STORAGES,
-    SPARSE_CODEC,
-    DTypeName,
-    Instance,
-    LayoutName,
-    Shape,
-    SparseTensor,
-    Storage,
-    StridedTensor,
-)
+from graphwire.wire.torch_files import pickle_globals
 from graphwire.wire.weights.reference_table import row_major
 
-_STORAGE_OF_DTYPE = {dtype: name for name, dtype in DTYPES_OF_STORAGES.items()}
+_STORAGE_OF_DTYPE = {dtype: name for name, dtype in pickle_globals.DTYPES_OF_STORAGES.items()}
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -118,7 +108,7 @@ class PickleWriter:
         self._call(_NEW_DICT)
         self._values(b"(", chain.from_iterable(value.items()), b"u")
 
-    def _instance(self, value: Instance) -> None:
+    def _instance(self, value: pickle_globals.Instance) -> None:
         module, _, name = value.name.rpartition(".")
         if value.is_called:
             self._call(_Call(module, name, *value.values()))
@@ -129,7 +119,7 @@ class PickleWriter:
         self.value(tuple(value.values()) if numbered and value else dict(value))
         self.put(b"b")
 
-    def _storage(self, storage: Storage) -> None:
+    def _storage(self, storage: pickle_globals.Storage) -> None:
         """Write the persistent id of a storage."""
         kind = (
             _Global("torch.storage", "UntypedStorage")
@@ -166,12 +156,12 @@ class PickleWriter:
 _NEW_DICT = _Call("collections", "OrderedDict")
 
 
-def _parameter(tensor: StridedTensor | SparseTensor) -> _Call:
+def _parameter(tensor: pickle_globals.StridedTensor | pickle_globals.SparseTensor) -> _Call:
     inner = replace(tensor, is_param=False, requires_grad=False)
     return _Call("torch._utils", "_rebuild_parameter", inner, tensor.requires_grad, _NEW_DICT)
 
 
-def _strided(tensor: StridedTensor) -> _Call:
+def _strided(tensor: pickle_globals.StridedTensor) -> _Call:
     if tensor.is_param:
         return _parameter(tensor)
     storage, dtype = tensor.storage, _Global("torch", tensor.dtype)
@@ -186,7 +176,7 @@ def _strided(tensor: StridedTensor) -> _Call:
     return _Call("torch._utils", f"_rebuild_tensor_{'v3' if storage.dtype is None else 'v2'}", *arguments)
 
 
-def _sparse(tensor: SparseTensor) -> _Call:
+def _sparse(tensor: pickle_globals.SparseTensor) -> _Call:
     if tensor.is_param:
         return _parameter(tensor)
     coalesced = () if tensor.is_coalesced is None else (tensor.is_coalesced,)
@@ -210,13 +200,13 @@ _WRITERS: Mapping[type, Callable[[PickleWriter, Any], None]] = MappingProxyType(
         dict: lambda writer, value: writer._values(b"}(", chain.from_iterable(value.items()), b"u"),
         OrderedDict: PickleWriter._ordered_dict,
         Shared: lambda writer, value: writer._once(value, lambda: writer.value(value.value)),
-        StridedTensor: lambda writer, value: writer._call(_strided(value)),
-        SparseTensor: lambda writer, value: writer._call(_sparse(value)),
-        Storage: PickleWriter._storage,
-        Instance: PickleWriter._instance,
-        Shape: lambda writer, value: writer._call(_Call("torch", "Size", tuple(value))),
-        DTypeName: lambda writer, value: writer._global(_Global("torch", value.name)),
-        LayoutName: lambda writer, value: writer._call(_layout(value.name)),
+        pickle_globals.StridedTensor: lambda writer, value: writer._call(_strided(value)),
+        pickle_globals.SparseTensor: lambda writer, value: writer._call(_sparse(value)),
+        pickle_globals.Storage: PickleWriter._storage,
+        pickle_globals.Instance: PickleWriter._instance,
+        pickle_globals.Shape: lambda writer, value: writer._call(_Call("torch", "Size", tuple(value))),
+        pickle_globals.DTypeName: lambda writer, value: writer._global(_Global("torch", value.name)),
+        pickle_globals.LayoutName: lambda writer, value: writer._call(_layout(value.name)),
         _Global: PickleWriter._global,
         _Call: PickleWriter._call,
     }
@@ -225,7 +215,7 @@ _WRITERS: Mapping[type, Callable[[PickleWriter, Any], None]] = MappingProxyType(
 
 
 _CHUNK_BYTES = 1 << 22
-_TYPED = frozenset(DTYPES_OF_STORAGES.values())
+_TYPED = frozenset(pickle_globals.DTYPES_OF_STORAGES.values())
 UNTYPED = frozenset(schema.ITEM_SIZES) - _TYPED
 """The element types without a typed storage class. Each torch release supports some of them (`LayoutSpec.untyped`)."""
 
@@ -284,7 +274,7 @@ class _Storages(msgspec.Struct):
             if meta.tensor_meta is not None:
                 self.dtypes.setdefault(meta.path_name, set()).add(meta.tensor_meta.dtype_text)
 
-    def tensor(self, meta: schema.PayloadMeta) -> StridedTensor:
+    def tensor(self, meta: schema.PayloadMeta) -> pickle_globals.StridedTensor:
         """Convert a payload to the tensor that is pickled; for a parameter, the tensor inside it.
 
         Raises:
@@ -301,7 +291,7 @@ class _Storages(msgspec.Struct):
         if sizes is None or strides is None or described.storage_offset.as_int is None:
             raise EncodeError("its size is symbolic")
         storage = None if meta.placement == "meta" else self._storage(meta)
-        return StridedTensor(
+        return pickle_globals.StridedTensor(
             storage,
             described.dtype_text,
             described.storage_offset.as_int,
@@ -312,7 +302,7 @@ class _Storages(msgspec.Struct):
             meta.neg,
         )
 
-    def _storage(self, meta: schema.PayloadMeta) -> Storage:
+    def _storage(self, meta: schema.PayloadMeta) -> pickle_globals.Storage:
         path = meta.path_name
         record = self.records.get(self.folder + path)
         if record is None or meta.tensor_meta is None:
@@ -327,7 +317,7 @@ class _Storages(msgspec.Struct):
         device = meta.tensor_meta.device
         location = device.type if device.index is None else f"{device.type}:{device.index}"
         numel = record.nbytes // schema.ITEM_SIZES[dtype] if typed else record.nbytes
-        return Storage(dtype if typed else None, str(number), location, numel)
+        return pickle_globals.Storage(dtype if typed else None, str(number), location, numel)
 
     def pack(self, pickled: bytes) -> PackedFile:
         """Return the whole file, given its pickle."""
@@ -376,7 +366,7 @@ def pack_state_dict(
     firsts = _first_names(metas)
     made: dict[str, Shared] = {}
 
-    def tensor(name: str) -> Shared | SparseTensor:
+    def tensor(name: str) -> Shared | pickle_globals.SparseTensor:
         if name in sparse:
             return _sparse_tensor(sparse[name], metas, storages)
         if firsts[name] not in made:
@@ -403,8 +393,8 @@ def pack_tensor(dtype: str, sizes: tuple[int, ...], record: Record) -> PackedFil
     """
     typed = dtype in _TYPED
     numel = record.nbytes // schema.ITEM_SIZES[dtype] if typed else record.nbytes
-    tensor = StridedTensor(
-        Storage(dtype if typed else None, "0", "cpu", numel),
+    tensor = pickle_globals.StridedTensor(
+        pickle_globals.Storage(dtype if typed else None, "0", "cpu", numel),
         dtype,
         0,
         sizes,
@@ -432,7 +422,7 @@ def _first_names(metas: Mapping[str, schema.PayloadMeta]) -> dict[str, str]:
     return firsts
 
 
-def _tensor(meta: schema.PayloadMeta, storages: _Storages) -> StridedTensor:
+def _tensor(meta: schema.PayloadMeta, storages: _Storages) -> pickle_globals.StridedTensor:
     tensor = storages.tensor(meta)
     if not meta.is_param or meta.tensor_meta is None:
         return tensor
@@ -447,13 +437,13 @@ _SPARSE_PARTS: Final = {"sparse_coo": 2} | dict.fromkeys(
 
 def _sparse_tensor(
     value: schema.EncodedValue, metas: Mapping[str, schema.PayloadMeta], storages: _Storages
-) -> SparseTensor:
+) -> pickle_globals.SparseTensor:
     """Return a sparse tensor of what its codec encoded. It may come from a file, so all of it is checked.
 
     Raises:
         EncodeError: another codec encoded it, or this is not what the codec of sparse tensors makes.
     """
-    if value.codec != SPARSE_CODEC:
+    if value.codec != pickle_globals.SPARSE_CODEC:
         raise EncodeError(f"old torch has no form for what the codec {value.codec!r:.80} wrote")
     match value.tree:
         case {
@@ -467,7 +457,7 @@ def _sparse_tensor(
             and len(sizes) <= schema.MAX_DIMENSIONS
             and all(type(size) is int and 0 <= size <= schema.MAX_ELEMENTS for size in sizes)
         ):
-            return SparseTensor(
+            return pickle_globals.SparseTensor(
                 f"torch.{layout}",
                 tuple(storages.tensor(metas[part]) for part in value.tensors),
                 tuple(sizes),
@@ -497,7 +487,7 @@ def pack_examples(
     """
     storages = _Storages(metas, records, folder, untyped)
 
-    def tensor(leaf: object) -> StridedTensor | None:
+    def tensor(leaf: object) -> pickle_globals.StridedTensor | None:
         if not isinstance(leaf, schema.TensorArgument) or leaf.name not in metas:
             return None
         return _tensor(metas[leaf.name], storages)

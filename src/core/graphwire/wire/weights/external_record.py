@@ -8,18 +8,8 @@ from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire.archive.digests import CHUNK_BYTES, ChunkDigest, chunk_digest
 from graphwire.wire.archive.source import FileSource, allocate
 from graphwire.wire.remote_files import RemoteSource
+from graphwire.wire.weights import reference_table
 from graphwire.wire.weights.opened_stores import OpenedStores, is_read_by_store
-from graphwire.wire.weights.reference_table import (
-    Axis,
-    Part,
-    copy_box,
-    counts_of,
-    is_contiguous,
-    is_dense,
-    parts_in_range,
-    row_major,
-    strides_of,
-)
 
 _MAPPED_AGAIN_BYTES = 1 << 20
 """In bytes. Records of this size that share stored bytes with another record get a mapping of their own; smaller ones are copied.
@@ -191,8 +181,8 @@ class ExternalRecord:
         if len(self.reference.regions) != 1:
             return None
         (region,) = self.reference.regions
-        counts = counts_of(region)
-        if region.offset or not is_contiguous(counts, strides_of(region)):
+        counts = reference_table.counts_of(region)
+        if region.offset or not reference_table.is_contiguous(counts, reference_table.strides_of(region)):
             return None
         tensor = self.stores.tensor(region)
         if len(tensor.chunks) != 1 or not _is_run(region):
@@ -200,12 +190,15 @@ class ExternalRecord:
         chunk = tensor.chunks[0]
         if not isinstance(chunk.file, str):
             return None
-        if chunk.strides is not None and not is_contiguous(chunk.sizes, chunk.strides):
+        if chunk.strides is not None and not reference_table.is_contiguous(chunk.sizes, chunk.strides):
             return None
         if self.nbytes != _box_bytes(counts, region.dtype):
             return None
         firsts = [0] * len(counts) if region.box is None else [first for first, _, _ in region.box]
-        skipped = sum(first * stride for first, stride in zip(firsts, row_major(region.shape), strict=True))
+        skipped = sum(
+            first * stride
+            for first, stride in zip(firsts, reference_table.row_major(region.shape), strict=True)
+        )
         source = self.stores.source(region.store, chunk.file)
         return source, chunk.offset + skipped * ITEM_SIZES[region.dtype]
 
@@ -234,10 +227,10 @@ class ExternalRecord:
         low, high = offset // item, (offset + memory.nbytes) // item
         for chunk in self.stores.tensor(region).chunks:
             met = _meet(region, chunk)
-            for part in () if met is None else parts_in_range(met, low, high):
+            for part in () if met is None else reference_table.parts_in_range(met, low, high):
                 source = self.stores.bytes_of(region.store, chunk)
                 start = chunk.offset + part.source * item
-                copy_box(source, start, memory, (part.target - low) * item, part.axes, item)
+                reference_table.copy_box(source, start, memory, (part.target - low) * item, part.axes, item)
 
 
 class _RunningDigest:
@@ -256,8 +249,8 @@ class _RunningDigest:
 
 def _dense_span(region: Region) -> tuple[int, int]:
     """Return the bytes of a record that a region makes, from the first to the last; (-1, -1) if there are gaps between them."""
-    counts, strides = counts_of(region), strides_of(region)
-    if not is_dense(counts, strides):
+    counts, strides = reference_table.counts_of(region), reference_table.strides_of(region)
+    if not reference_table.is_dense(counts, strides):
         return -1, -1
     first = region.offset * ITEM_SIZES[region.dtype]
     return first, first + _box_bytes(counts, region.dtype)
@@ -284,13 +277,13 @@ def _is_run(region: Region) -> bool:
     return True
 
 
-def _meet(region: Region, chunk: Chunk) -> Part | None:
+def _meet(region: Region, chunk: Chunk) -> reference_table.Part | None:
     """Return the part of a region's box that lies in a chunk, as a copy from the chunk to the record. None if there is none."""
-    axes: list[Axis] = []
+    axes: list[reference_table.Axis] = []
     there, here = 0, region.offset
     sides = region.box or [[0, size, 1] for size in region.shape]
-    inside = chunk.strides or row_major(chunk.sizes)
-    strides = strides_of(region)
+    inside = chunk.strides or reference_table.row_major(chunk.sizes)
+    strides = reference_table.strides_of(region)
     for (first, count, step), start, size, source, target in zip(
         sides, chunk.start, chunk.sizes, inside, strides, strict=True
     ):
@@ -298,10 +291,10 @@ def _meet(region: Region, chunk: Chunk) -> Part | None:
         high = min(count - 1, (start + size - 1 - first) // step)
         if high < low:
             return None
-        axes.append(Axis(high - low + 1, step * source, target))
+        axes.append(reference_table.Axis(high - low + 1, step * source, target))
         there += (first + low * step - start) * source
         here += low * target
-    return Part(axes, there, here)
+    return reference_table.Part(axes, there, here)
 
 
 def _bytes_at(source: FileSource | RemoteSource, offset: int, nbytes: int) -> memoryview:
