@@ -111,6 +111,7 @@ def document_for(
     Raises:
         GraphwireError: as `encode`.
     """
+    from graphwire.evolve import planner
     from graphwire.evolve.chain import downgrade
 
     program = planner.with_forms(program, lambda: planner.forms_of_release(reader.release))
