@@ -59,7 +59,8 @@ def test_examples_import_from_public_modules_alone(place: str, source: str) -> N
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_name_in_the_text_of_a_page_is_public(page: Path) -> None:
-    for name in re.findall(r"`(graphwire(?:\.\w+)+)", page.read_text("utf-8")):
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for name in re.findall(r"`(graphwire(?:\.\w+)+)", text):
         module, _, last = name.rpartition(".")
         assert name in PUBLIC or (module in PUBLIC and hasattr(importlib.import_module(module), last)), name
 
