@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, Ty
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import GraphwireError, MissingPluginError, OpsetError, Problem, escaped
+from graphwire.errors import GraphwireError, MissingPluginError, OpsetError, Problem, count_text, escaped
 from graphwire.evolve.plain_values import requirements_after, uses_operator, walk_nodes
 from graphwire.evolve.step import RELEASES, AppliedStep
 from graphwire.registry import (
@@ -305,8 +305,7 @@ class Plan(msgspec.Struct, frozen=True):
         """Return the plan as text lines: one for each step, and one for each node that it touches."""
         lines = []
         for step in self.steps:
-            count = len(step.nodes)
-            lines.append(f"{step}: {count} node{'s' if count != 1 else ''}")
+            lines.append(f"{step}: {count_text(len(step.nodes), 'node')}")
             lines += [f"  {node.place} {node.name}: {node.target}" for node in step.nodes]
             lines += [f"  {problem}" for problem in step.problems]
         lines += [f"{namespace}: kept as it is, for inspection" for namespace in self.opaque]
@@ -546,11 +545,8 @@ def apply(program: Program, plan: Plan) -> Program:
         OpsetError: upgraders refuse nodes or fail; one error lists all such problems.
     """
     if plan.problems:
-        count = len(plan.problems)
-        error = OpsetError(
-            f"{count} node{'s' if count != 1 else ''} cannot be written in the requested opset",
-            problems=plan.problems,
-        )
+        nodes = count_text(len(plan.problems), "node")
+        error = OpsetError(f"{nodes} cannot be written in the requested opset", problems=plan.problems)
         raise blamed_on(error, plan, lambda step: any(each.kind == "removed" for each in step.problems))
     changed = program
     from graphwire.evolve.node_editor import rewrite_program
