@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetError
+from graphwire.evolve import trees
 from graphwire.evolve.availability import report_newer_operators, uncertain_calls
 from graphwire.evolve.expressions import report_unmet_symbols
 from graphwire.evolve.operators import operators_down, operators_up
@@ -26,46 +27,36 @@ from graphwire.evolve.step import (
 )
 from graphwire.evolve.steps.extensions import resolve_extensions
 from graphwire.evolve.steps.order import COMPACT_5_3, EARLY_STEPS, LATER_STEPS
-from graphwire.evolve.trees import (
-    MALFORMED,
-    Edits,
-    Record,
-    Refuse,
-    Report,
-    Where,
-    refusing,
-    rewrite,
-    variant_of,
-)
+from graphwire.evolve.trees import Record, Where
 from graphwire.schema import DRAFT, SCHEMA_VERSION, Version
 
 # ---- reports constructs on which the loader of a single release fails, although its schema and its neighbours support them
 
 
-_Check: TypeAlias = Callable[[Refuse, Record, Where], None]
+_Check: TypeAlias = Callable[[trees.Refuse, Record, Where], None]
 
 
-def report_loader_bugs(tree: Record, version: Version, report: Report) -> None:
+def report_loader_bugs(tree: Record, version: Version, report: trees.Report) -> None:
     """Report the constructs in a document of `version` on which that version's loader fails."""
     if version in _FAULTS:
         first, checks = _FAULTS[version]
-        refuse = refusing(report, first)
-        rewrite(tree, Edits(**{kind: partial(check, refuse) for kind, check in checks.items()}))
+        refuse = trees.refusing(report, first)
+        trees.rewrite(tree, trees.Edits(**{kind: partial(check, refuse) for kind, check in checks.items()}))
 
 
-def _unbacked_beside_subgraph(refuse: Refuse, graph: Record, where: Where) -> None:
+def _unbacked_beside_subgraph(refuse: trees.Refuse, graph: Record, where: Where) -> None:
     """Report a subgraph beside unbacked symbols: 2.7 asserts at its beginning that no such symbol waits for its node."""
     values = [*graph["sym_int_values"].values(), *graph["sym_bool_values"].values()]
     texts = [value["as_expr"]["expr_str"] for value in values if value.get("as_expr") is not None]
     if any("Symbol('u" in text for text in texts):
         for index, node in enumerate(graph["nodes"]):
-            if any(variant_of(named["arg"]) == "as_graph" for named in node["inputs"]):
+            if any(trees.variant_of(named["arg"]) == "as_graph" for named in node["inputs"]):
                 place = where.at(f".nodes[{index}]")
                 refuse(place, "a subgraph in a graph with unbacked symbols, on which 2.7 alone fails")
                 break
 
 
-def _constant_of_submodule(refuse: Refuse, spec: Record, where: Where) -> None:
+def _constant_of_submodule(refuse: trees.Refuse, spec: Record, where: Where) -> None:
     """Report a constant of a submodule: 2.2 registers a constant as an attribute of the module, and such names have no dots."""
     name = (spec.get("tensor_constant") or {}).get("tensor_constant_name", "")
     if "." in name:
@@ -145,7 +136,7 @@ def upgrade(tree: Any) -> tuple[Record, list[AppliedStep]]:
             tree = step.up(tree)
             taken.append(AppliedStep(f"schema {step.older} → {step.newer}", schema=step))
             tree, rewritten = operators_up(tree, step.newer)
-        except MALFORMED as error:
+        except trees.MALFORMED as error:
             raise SchemaError(
                 f"the document does not match schema {step.older} ({type(error).__name__}: {error})",
                 remedy="The document is damaged, or is not a program",

@@ -32,20 +32,10 @@ from functools import cached_property
 from typing import Any, Final, NoReturn
 
 from graphwire.errors import OpsetError
+from graphwire.evolve import trees
 from graphwire.evolve.planner import Change, renamed_operator, renamed_parameter
 from graphwire.evolve.reserved_names import free_name, value_names
-from graphwire.evolve.trees import (
-    Edits,
-    Node,
-    Record,
-    Refuse,
-    Where,
-    arguments_of,
-    name_of,
-    rewrite,
-    variant_of,
-    without,
-)
+from graphwire.evolve.trees import Node, Record, Where
 from graphwire.schema import Layout, ScalarType
 
 # --------------- the editor for nodes in documents of older schemas; the changes in `evolve.operators` use it
@@ -85,12 +75,12 @@ class GraphValues:
         graph = {**self._graph, "nodes": nodes}
         if self._added or self._dropped:
             values = {**graph["tensor_values"], **self._added}
-            graph["tensor_values"] = without(values, *self._dropped)
+            graph["tensor_values"] = trees.without(values, *self._dropped)
         return graph
 
     @cached_property
     def _used(self) -> set[str]:
-        given = [argument for node in self._graph["nodes"] for argument in arguments_of(node)]
+        given = [argument for node in self._graph["nodes"] for argument in trees.arguments_of(node)]
         return set(_names_in([*given, *self._graph["outputs"]]))
 
 
@@ -108,7 +98,7 @@ def _names_in(value: Any) -> Iterator[str]:
 class FormEditor:
     """One node of a document and its edits. The walk makes it; a change must not keep it."""
 
-    def __init__(self, values: GraphValues, node: Node, where: Where, refuse: Refuse) -> None:
+    def __init__(self, values: GraphValues, node: Node, where: Where, refuse: trees.Refuse) -> None:
         self.values = values
         self.node = dict(node)
         """A copy of the node; its fields may be assigned."""
@@ -134,7 +124,7 @@ class FormEditor:
     @property
     def arguments(self) -> list[Record]:
         """The arguments, in order."""
-        return arguments_of(self.node)
+        return trees.arguments_of(self.node)
 
     def argument(self, parameter: str) -> Record:
         """Return an argument by its parameter's name; an empty record where it is not given."""
@@ -216,7 +206,7 @@ of the query's."""
 def attention_up(edit: FormEditor) -> None:
     """2.2 → 2.3: call the operator for CPUs, where no result that it lacks is used."""
     outputs = edit.node["outputs"]
-    names = [output["as_tensor"]["name"] for output in outputs if variant_of(output) == "as_tensor"]
+    names = [output["as_tensor"]["name"] for output in outputs if trees.variant_of(output) == "as_tensor"]
     query = edit.arguments[0]["as_tensor"]["name"]
     if edit.values.meta(query)["device"]["type"] != "cpu" or len(names) != len(outputs):
         return
@@ -230,7 +220,7 @@ def attention_up(edit: FormEditor) -> None:
 def attention_down(edit: FormEditor) -> None:
     """2.3 → 2.2: call the older operator, with the results that only it has."""
     inputs, outputs = edit.node["inputs"], edit.node["outputs"]
-    plain = all(each["name"] in _SHARED or variant_of(each["arg"]) == "as_none" for each in inputs)
+    plain = all(each["name"] in _SHARED or trees.variant_of(each["arg"]) == "as_none" for each in inputs)
     if not plain or len(outputs) != 2 or edit.values.uses(outputs[1]["as_tensor"]["name"]):
         edit.refuse(f"the operator {FLASH_FOR_CPU}")
     like = edit.values.meta(outputs[0]["as_tensor"]["name"])
@@ -262,16 +252,16 @@ _VIEW, _RESHAPE = "torch.ops.aten.view.default", "torch.ops.aten.reshape.default
 
 def reshape_attention(tree: Record) -> Record:
     """Replace views of the results of attention, with or without moved dimensions, by reshapes."""
-    return rewrite(tree, Edits(graph=_reshaped))
+    return trees.rewrite(tree, trees.Edits(graph=_reshaped))
 
 
 def _reshaped(graph: Record, where: Where) -> Record:
     attended: set[str | None] = set()
     nodes = []
     for node in graph["nodes"]:
-        source = name_of(node["inputs"][0]["arg"]) if node["inputs"] else None
+        source = trees.name_of(node["inputs"][0]["arg"]) if node["inputs"] else None
         if node["target"] == _ATTENTION or (node["target"] in _MOVES and source in attended):
-            attended.add(name_of(node["outputs"][0]))
+            attended.add(trees.name_of(node["outputs"][0]))
         if node["target"] == _VIEW and source in attended:
             size = [{**each, "name": "shape"} if each["name"] == "size" else each for each in node["inputs"]]
             nodes.append({**node, "target": _RESHAPE, "inputs": size})

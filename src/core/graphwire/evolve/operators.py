@@ -6,22 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
+from graphwire.evolve import trees
 from graphwire.evolve.availability import ARRIVALS
 from graphwire.evolve.operator_forms import SCHEMA_CHANGES, FormEditor, GraphValues
 from graphwire.evolve.planner import EditNode
 from graphwire.evolve.step import AppliedStep, first_release, version_with
-from graphwire.evolve.trees import (
-    Edits,
-    Node,
-    Record,
-    Refuse,
-    Report,
-    Where,
-    expression_edit,
-    node_label,
-    refusing,
-    rewrite,
-)
+from graphwire.evolve.trees import Node, Record, Where
 from graphwire.schema import Version
 
 # --------------------- converts the operators of a document to their forms in the next schema version or the one before
@@ -51,24 +41,26 @@ def operators_up(tree: Record, newer: Version) -> tuple[Record, list[AppliedStep
     def note(node: Node, edit: FormEditor) -> None:
         if edit.nodes != [node]:
             what = f"operator {edit.target.removeprefix('torch.ops.')} in the form of {newer}"
-            done.setdefault(what, []).append(node_label(node))
+            done.setdefault(what, []).append(trees.node_label(node))
 
     tree = _edited(tree, _UP.get(newer), lambda where, construct: None, note)
     return tree, [AppliedStep(what, tuple(nodes)) for what, nodes in done.items()]
 
 
-def operators_down(tree: Record, newer: Version, report: Report) -> Record:
+def operators_down(tree: Record, newer: Version, report: trees.Report) -> Record:
     """Convert the operators of a document of `newer`, before its step down, to the forms of the version below.
 
     Report operators and parameters that `newer` introduced, unless a node computes the same without them.
     """
-    return _edited(tree, _DOWN.get(newer), refusing(report, first_release(newer)), lambda node, edit: None)
+    return _edited(
+        tree, _DOWN.get(newer), trees.refusing(report, first_release(newer)), lambda node, edit: None
+    )
 
 
 def _edited(
     tree: Record,
     functions: Mapping[str, Iterable[EditNode]] | None,
-    refuse: Refuse,
+    refuse: trees.Refuse,
     note: Callable[[Node, FormEditor], None],
 ) -> Record:
     """Edit the nodes of a document with the functions for their operators.
@@ -95,7 +87,7 @@ def _edited(
             nodes += edit.nodes
         return values.added_to(nodes)
 
-    return rewrite(tree, Edits(graph=of_graph))
+    return trees.rewrite(tree, trees.Edits(graph=of_graph))
 
 
 # -------------------------------------------------------- relaxes assertions on sizes that torch 2.1 wrote too strictly
@@ -113,7 +105,7 @@ _MESSAGE = r"\S+\.shape\[\d+\] is outside of inline constraint \[2, [^\]]*\]\."
 
 def relax_size_assertions(tree: Record) -> Record:
     """Relax the assertions in a program that was just converted from schema 1 to 2: sizes are at least 0, not 2."""
-    return rewrite(tree, Edits(graph=_relaxed))
+    return trees.rewrite(tree, trees.Edits(graph=_relaxed))
 
 
 def _relaxed(graph: Record, where: Where) -> Record:
@@ -152,4 +144,4 @@ def _zero_bound(named: Record) -> Record:
     return {**named, "arg": {"as_int": 0}} if named["name"] == "b" else named
 
 
-_AT_LEAST_ZERO = expression_edit(lambda text: re.sub(r">= 2$", ">= 0", text))
+_AT_LEAST_ZERO = trees.expression_edit(lambda text: re.sub(r">= 2$", ">= 0", text))

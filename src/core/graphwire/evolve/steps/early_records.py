@@ -11,22 +11,12 @@ import msgspec
 
 from graphwire import schema
 from graphwire.errors import SchemaError
-from graphwire.evolve.trees import (
-    ROOT,
-    Edits,
-    Record,
-    Refuse,
-    Where,
-    name_of,
-    rewrite,
-    variant_of,
-    with_module,
-    without,
-)
+from graphwire.evolve import trees
+from graphwire.evolve.trees import Record, Where
 from graphwire.schema.texts.metadata import EXACT_STACK, split_modules
 from graphwire.schema.trees import to_tree
 
-_PLACE = ROOT.at(".graph_module.signature")
+_PLACE = trees.ROOT.at(".graph_module.signature")
 
 
 def signature_up(signature: Record, graph: Record) -> Record:
@@ -54,7 +44,7 @@ def signature_up(signature: Record, graph: Record) -> Record:
 
 def _bare(argument: Record) -> schema.Argument:
     """Return an argument of the current schema that refers to the same value; None for a literal."""
-    name = name_of(argument)
+    name = trees.name_of(argument)
     return (
         schema.Argument(as_none=True)
         if name is None
@@ -84,7 +74,7 @@ _MAPS = {
 """The map that holds a kind of specs, and the field of the spec with the target of its value."""
 
 
-def signature_down(signature: Record, refuse: Refuse) -> Record:
+def signature_down(signature: Record, refuse: trees.Refuse) -> Record:
     """Convert specs to name maps."""
     maps: dict[str, Any] = {
         "inputs_to_parameters": {},
@@ -104,7 +94,7 @@ def signature_down(signature: Record, refuse: Refuse) -> Record:
         users = maps[f"user_{side}s"]
         for index, spec in enumerate(signature[f"{side}_specs"]):
             where = _PLACE.at(f".{side}_specs[{index}]")
-            variant = variant_of(spec)
+            variant = trees.variant_of(spec)
             argument: Any = spec[variant].get("arg") if variant else None
             if variant == "buffer_mutation":
                 changes_late = changes_late or bool(users)
@@ -116,7 +106,7 @@ def signature_down(signature: Record, refuse: Refuse) -> Record:
                 table, target = _MAPS[variant]
                 tables[table][argument["name"]] = spec[variant][target]
             elif variant == f"user_{side}":
-                name = name_of(argument)
+                name = trees.name_of(argument)
                 if name is None:
                     refuse(where, f"an {side} that is a literal")
                 users.append(name or "")
@@ -153,9 +143,9 @@ def without_nulls(value: Any) -> Any:
 
 def with_all_variants(tree: Record) -> Record:
     """Write every variant and option of a program of schema 1 or 2."""
-    tree = rewrite(
+    tree = trees.rewrite(
         tree,
-        Edits(
+        trees.Edits(
             argument=_argument,
             tensor_meta=lambda meta, where: {**meta, "device": _filled(meta["device"], ("type", "index"))},
             sym_int=partial(_symbolic, "as_int"),
@@ -165,7 +155,9 @@ def with_all_variants(tree: Record) -> Record:
         ),
     )
     entries = tree["graph_module"]["module_call_graph"]
-    return with_module(tree, module_call_graph=[_filled(entry, ("fqn", "signature")) for entry in entries])
+    return trees.with_module(
+        tree, module_call_graph=[_filled(entry, ("fqn", "signature")) for entry in entries]
+    )
 
 
 def _filled(record: Record, fields: Iterable[str]) -> Record:
@@ -195,7 +187,7 @@ _INNER: dict[str, Fill] = schema.by_variant(
 
 
 def _argument(argument: Record, where: Where) -> Record:
-    variant = variant_of(argument)
+    variant = trees.variant_of(argument)
     if variant in _INNER:
         argument = {variant: _INNER[variant](argument[variant])}
     return _filled(argument, _ARGUMENT)
@@ -271,12 +263,14 @@ def lift_constants(graph: Record, signature: Record) -> tuple[Record, Record]:
         SchemaError: nothing describes a constant.
     """
     constants = graph.get("constants")
-    graph = without(graph, "constants")
+    graph = trees.without(graph, "constants")
     if not constants:
         return graph, signature
     metas = {name: _meta_of_copy(graph, name) for name in constants}
     specs = signature["input_specs"]
-    start = next((index for index, spec in enumerate(specs) if variant_of(spec) == "user_input"), len(specs))
+    start = next(
+        (index for index, spec in enumerate(specs) if trees.variant_of(spec) == "user_input"), len(specs)
+    )
     added = [{"tensor_constant": {"arg": {"name": name}, "tensor_constant_name": name}} for name in constants]
     inputs = [{"as_tensor": {"name": name}} for name in constants]
     graph["inputs"] = [*graph["inputs"][:start], *inputs, *graph["inputs"][start:]]

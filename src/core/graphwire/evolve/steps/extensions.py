@@ -23,19 +23,9 @@ import msgspec
 from msgspec.structs import asdict
 
 from graphwire import schema
+from graphwire.evolve import trees
 from graphwire.evolve.steps.order import without_optional
-from graphwire.evolve.trees import (
-    OURS,
-    ROOT,
-    Edits,
-    Record,
-    Report,
-    Where,
-    refusing,
-    rewrite,
-    treespecs,
-    variant_of,
-)
+from graphwire.evolve.trees import Record, Where
 from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, fields_of_torch
 from graphwire.schema import VARIANTS
 from graphwire.schema.texts.treespec import (
@@ -61,8 +51,8 @@ _SPECS: Final[Mapping[str, type[msgspec.Struct]]] = {
 class _Resolved:
     """One document during the conversion to torch's terms, and the extensions whose uses were reported."""
 
-    def __init__(self, report: Report) -> None:
-        self._refuse = refusing(report, OURS)
+    def __init__(self, report: trees.Report) -> None:
+        self._refuse = trees.refusing(report, trees.OURS)
         self.reported: set[str] = set()
 
     def refuse(self, feature: str, where: Where, detail: object = "") -> None:
@@ -87,12 +77,12 @@ class _Resolved:
 
     def spec(self, spec: Record, where: Where) -> Record:
         """Return a spec of an input or output without fields of graphwire's own."""
-        variant = variant_of(spec)
+        variant = trees.variant_of(spec)
         return {variant: self.plain(_SPECS[variant], spec[variant], where)} if variant in _SPECS else spec
 
     def argument(self, argument: Record, where: Where) -> Record:
         """Return an argument in a variant of torch's. Where there is none, report it and return it unchanged."""
-        variant = variant_of(argument)
+        variant = trees.variant_of(argument)
         row = VARIANTS.get(variant)
         if row is None:
             self._refuse(where, f"an argument with {variant or 'no variant'}")
@@ -112,7 +102,7 @@ _KNOWN: Final = {kind: fields_of_torch(kind) for kind in FIELDS}
 """Torch's fields of each record."""
 
 
-def resolve_extensions(tree: Record, report: Report, dropped: list[str] | None = None) -> Record:
+def resolve_extensions(tree: Record, report: trees.Report, dropped: list[str] | None = None) -> Record:
     """Convert a document of the current version to one without extensions; report and keep what has no other form.
 
     Args:
@@ -129,7 +119,7 @@ def resolve_extensions(tree: Record, report: Report, dropped: list[str] | None =
 
     required = tree.get("requires") or ()
     for name in tree.get("encoded_values") or ():
-        resolved.refuse("codecs", ROOT.at(f".encoded_values[{name!r}]"))
+        resolved.refuse("codecs", trees.ROOT.at(f".encoded_values[{name!r}]"))
     _report_containers(tree, resolved)
 
     # A document that does not name its torch is older than 2.5; later ones may have such contexts of other containers.
@@ -148,9 +138,9 @@ def resolve_extensions(tree: Record, report: Report, dropped: list[str] | None =
     def of_call(call: Record, where: Where) -> Record:
         return contexts(resolved.plain(schema.ModuleCallSignature, call, where))
 
-    tree = rewrite(
+    tree = trees.rewrite(
         tree,
-        Edits(
+        trees.Edits(
             argument=resolved.argument,
             node=of_node,
             graph=lambda graph, where: resolved.plain(schema.Graph, graph, where),
@@ -163,18 +153,18 @@ def resolve_extensions(tree: Record, report: Report, dropped: list[str] | None =
     for feature in required:
         fate = EXTENSIONS.get(feature)
         if fate is None or (fate == "refused" and feature not in resolved.reported):
-            resolved.refuse(feature, ROOT.at(".requires"))
-    module = resolved.plain(schema.GraphModule, tree["graph_module"], ROOT.at(".graph_module"))
+            resolved.refuse(feature, trees.ROOT.at(".requires"))
+    module = resolved.plain(schema.GraphModule, tree["graph_module"], trees.ROOT.at(".graph_module"))
     omitted = traces.omitted + provenance.omitted
     if omitted and dropped is not None:
         dropped.append(WHY_OMITTED.format(omitted))
-    return {**resolved.plain(schema.Program, tree, ROOT), "graph_module": module}
+    return {**resolved.plain(schema.Program, tree, trees.ROOT), "graph_module": module}
 
 
 def _report_containers(tree: Record, resolved: _Resolved) -> None:
     """Report the containers of the interface that torch's own reader does not support, once each."""
     unknown: dict[str, Where] = {}
-    for where, text in treespecs(tree):
+    for where, text in trees.treespecs(tree):
         if _RETURNED in text or "@" in text:
             for place, node, _ in treespec_nodes(parse_treespec(text)):
                 name = node.type or ""
@@ -238,7 +228,7 @@ def _listed(items: list[Record]) -> Record | None:
     """Convert a sequence of these items to one of torch's lists; return None if no list fits."""
     if not items:
         return {"as_tensors": []}
-    kinds = [(variant_of(item), item) for item in items]
+    kinds = [(trees.variant_of(item), item) for item in items]
     found = _LISTS.get(frozenset(kind for kind, _ in kinds))
     if found is None:
         return None

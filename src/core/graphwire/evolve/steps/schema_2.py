@@ -13,22 +13,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from graphwire.evolve import trees
 from graphwire.evolve.expressions import rename_symbols, sort_symbols_first
 from graphwire.evolve.step import Step
 from graphwire.evolve.steps.early_records import with_all_variants, without_nulls
-from graphwire.evolve.trees import (
-    Edits,
-    Record,
-    Refuse,
-    SureEdit,
-    Where,
-    expression_edit,
-    rewrite,
-    treespecs,
-    variant_edit,
-    variant_of,
-    without,
-)
+from graphwire.evolve.trees import Record, Where
 from graphwire.schema import Version
 from graphwire.schema.texts.treespec import parse_treespec, treespec_nodes
 
@@ -40,9 +29,9 @@ UNKNOWN_CLASS = "unknown"
 
 def up(tree: Record) -> Record:
     """Convert 2 to 5.1."""
-    tree = rewrite(
+    tree = trees.rewrite(
         without_nulls(tree),
-        Edits(
+        trees.Edits(
             argument=_OBJECT_UP,
             graph=lambda graph, where: {**graph, "custom_obj_values": _objects(graph)},
             tensor_meta=lambda meta, where: {**meta, "storage_offset": {"as_int": meta["storage_offset"]}},
@@ -54,15 +43,15 @@ def up(tree: Record) -> Record:
     return {**tree, "range_constraints": _renamed_keys(tree, "i", "u")}
 
 
-def down(tree: Record, refuse: Refuse) -> Record:
+def down(tree: Record, refuse: trees.Refuse) -> Record:
     """Convert 5.1 to 2."""
     _report_calls(tree, refuse)
-    rewrite(tree, Edits(node=partial(_check_results, refuse)))
-    tree = rewrite(
+    trees.rewrite(tree, trees.Edits(node=partial(_check_results, refuse)))
+    tree = trees.rewrite(
         sort_symbols_first(tree),
-        Edits(
+        trees.Edits(
             argument=_OBJECT_DOWN,
-            graph=lambda graph, where: without(graph, "custom_obj_values"),
+            graph=lambda graph, where: trees.without(graph, "custom_obj_values"),
             tensor_meta=partial(_plain_offset, refuse),
             sym_int=_renamed("u", "i"),
             sym_bool=_renamed("u", "i"),
@@ -72,8 +61,8 @@ def down(tree: Record, refuse: Refuse) -> Record:
     return with_all_variants({**tree, "range_constraints": _renamed_keys(tree, "u", "i")})
 
 
-def _report_calls(tree: Record, refuse: Refuse) -> None:
-    for where, text in treespecs(tree):
+def _report_calls(tree: Record, refuse: trees.Refuse) -> None:
+    for where, text in trees.treespecs(tree):
         spec = parse_treespec(text)
         if where.step == ".in_spec" and len(spec.children) == 2 and spec.children[1].children:
             refuse(where, "keyword arguments")
@@ -82,20 +71,20 @@ def _report_calls(tree: Record, refuse: Refuse) -> None:
                 refuse(where, f"the container type {node.type}")
 
 
-def _check_results(refuse: Refuse, node: Record, where: Where) -> None:
+def _check_results(refuse: trees.Refuse, node: Record, where: Where) -> None:
     """Report a higher-order operator with other results than one tensor or one list of tensors, which are all that 2.2 reads."""
-    variants = {variant_of(output) for output in node["outputs"]}
+    variants = {trees.variant_of(output) for output in node["outputs"]}
     plain = variants <= {"as_tensor"} or (variants == {"as_tensors"} and len(node["outputs"]) == 1)
     if node["target"].startswith("torch.ops.higher_order.") and not plain:
         refuse(where, "a result of a higher-order operator that is not a tensor")
 
 
-_OBJECT_UP = variant_edit(
+_OBJECT_UP = trees.variant_edit(
     "as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}}
 )
-_OBJECT_DOWN = variant_edit("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
-_PERSISTENT = variant_edit("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
-_NOT_PERSISTENT = variant_edit("buffer", lambda buffer: {"buffer": without(buffer, "persistent")})
+_OBJECT_DOWN = trees.variant_edit("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
+_PERSISTENT = trees.variant_edit("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
+_NOT_PERSISTENT = trees.variant_edit("buffer", lambda buffer: {"buffer": trees.without(buffer, "persistent")})
 
 
 def _objects(graph: Record) -> Record:
@@ -103,7 +92,7 @@ def _objects(graph: Record) -> Record:
     return {described["name"]: described for described in found if described is not None}
 
 
-def _plain_offset(refuse: Refuse, meta: Record, where: Where) -> Record | None:
+def _plain_offset(refuse: trees.Refuse, meta: Record, where: Where) -> Record | None:
     offset = meta["storage_offset"].get("as_int")
     if offset is None:
         refuse(where, "a symbolic storage offset")
@@ -111,8 +100,8 @@ def _plain_offset(refuse: Refuse, meta: Record, where: Where) -> Record | None:
     return {**meta, "storage_offset": offset}
 
 
-def _renamed(old: str, new: str) -> SureEdit:
-    return expression_edit(lambda text: rename_symbols(text, old, new))
+def _renamed(old: str, new: str) -> trees.SureEdit:
+    return trees.expression_edit(lambda text: rename_symbols(text, old, new))
 
 
 def _renamed_keys(tree: Record, old: str, new: str) -> Record:

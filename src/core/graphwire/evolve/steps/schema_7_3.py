@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from graphwire.evolve import trees
 from graphwire.evolve.expressions import (
     foreign_operations,
     infinity_to_unbounded,
@@ -24,19 +25,7 @@ from graphwire.evolve.expressions import (
     unbounded_to_infinity,
 )
 from graphwire.evolve.step import Step
-from graphwire.evolve.trees import (
-    ROOT,
-    Edits,
-    Record,
-    Refuse,
-    SureEdit,
-    Where,
-    expression_edit,
-    rewrite,
-    variant_edit,
-    variant_of,
-    without,
-)
+from graphwire.evolve.trees import Record, Where
 from graphwire.schema import Version, by_variant, decode_float, encode_float
 
 
@@ -46,10 +35,10 @@ def up(tree: Record) -> Record:
     Raises:
         ExpressionError: an expression does not match the infix grammar.
     """
-    of_symbol = expression_edit(cache(to_constructor))
-    tree = rewrite(
+    of_symbol = trees.expression_edit(cache(to_constructor))
+    tree = trees.rewrite(
         tree,
-        Edits(
+        trees.Edits(
             argument=lambda argument, where: _none_variant(argument, True),
             input_spec=_constant(_constant_up),
             sym_int=of_symbol,
@@ -60,11 +49,11 @@ def up(tree: Record) -> Record:
     return infinity_to_unbounded(tree)
 
 
-def down(tree: Record, refuse: Refuse) -> Record:
+def down(tree: Record, refuse: trees.Refuse) -> Record:
     """Convert 8.2 to 7.3."""
     convert, foreign = cache(to_infix), cache(foreign_operations)
 
-    of_text = expression_edit(convert)
+    of_text = trees.expression_edit(convert)
 
     def of_symbol(value: Record, where: Where) -> Record:
         if (expression := value.get("as_expr")) is not None:
@@ -72,34 +61,36 @@ def down(tree: Record, refuse: Refuse) -> Record:
                 refuse(where, f"the operation {operation} in an expression")
         return of_text(value, where)
 
-    tree = rewrite(
+    tree = trees.rewrite(
         tree,
-        Edits(
+        trees.Edits(
             argument=lambda argument, where: _none_variant(argument, []),
             input_spec=_constant(lambda value: _none_variant(value, [])),
             sym_int=of_symbol,
             sym_bool=of_symbol,
             # Values of that table without an entry elsewhere were already reported at the node that makes them.
-            graph=lambda graph, where: without(graph, "sym_float_values"),
-            call=lambda call, where: without(call, "forward_arg_names"),
+            graph=lambda graph, where: trees.without(graph, "sym_float_values"),
+            call=lambda call, where: trees.without(call, "forward_arg_names"),
         ),
     )
     return unbounded_to_infinity(tree)
 
 
 def _none_variant(argument: Record, value: Any) -> Record:
-    variant = variant_of(argument)
+    variant = trees.variant_of(argument)
     if variant == "as_none":
         return {"as_none": value}
     if variant == "as_optional_tensors":
-        items = [{"as_none": value} if variant_of(item) == "as_none" else item for item in argument[variant]]
+        items = [
+            {"as_none": value} if trees.variant_of(item) == "as_none" else item for item in argument[variant]
+        ]
         return {"as_optional_tensors": items}
     return argument
 
 
-def _constant(convert: Callable[[Record], Record]) -> SureEdit:
+def _constant(convert: Callable[[Record], Record]) -> trees.SureEdit:
     """Return an edit of specs that converts the literal of a constant input."""
-    return variant_edit(
+    return trees.variant_edit(
         "constant_input", lambda spec: {"constant_input": {**spec, "value": convert(spec["value"])}}
     )
 
@@ -126,19 +117,21 @@ STEP = Step(
 
 def floats_to_text(tree: Record) -> Record:
     """Convert the floats of a program that are not finite to text."""
-    return rewrite(tree, _floats(lambda value: value if isinstance(value, str) else encode_float(value)))
+    return trees.rewrite(
+        tree, _floats(lambda value: value if isinstance(value, str) else encode_float(value))
+    )
 
 
 def floats_from_text(tree: Record) -> Record:
     """Convert all floats of a program to numbers."""
-    return rewrite(tree, _floats(decode_float))
+    return trees.rewrite(tree, _floats(decode_float))
 
 
-def _floats(convert: Callable[[Any], Any]) -> Edits:
+def _floats(convert: Callable[[Any], Any]) -> trees.Edits:
     """Return edits that apply `convert` to every float of a document."""
 
     def of_argument(argument: Record, where: Where) -> Record:
-        variant = variant_of(argument)
+        variant = trees.variant_of(argument)
         found = of_variants.get(variant)
         return argument if found is None else {**argument, variant: found(argument[variant])}
 
@@ -163,7 +156,7 @@ def _floats(convert: Callable[[Any], Any]) -> Edits:
         return {**spec, "constant_input": {**constant, "value": of_float(constant["value"], where)}}
 
     of_variants = by_variant(
-        {"as_float": convert, "as_sym_float": lambda value: of_float(value, ROOT)},
+        {"as_float": convert, "as_sym_float": lambda value: of_float(value, trees.ROOT)},
         lambda below: lambda items: [below(item) for item in items],
     )
-    return Edits(argument=of_argument, sym_float=of_value, input_spec=of_spec)
+    return trees.Edits(argument=of_argument, sym_float=of_value, input_spec=of_spec)
