@@ -155,3 +155,9 @@ def _module(step: str) -> str:
         if CORE.joinpath(*parts[:number]).with_suffix(".py").is_file():
             return ".".join(parts[:number])
     return parts[0]
+
+
+def test_a_warm_load_runs_few_modules(file: Path) -> None:
+    graphwire.load(file)
+    ran = called(lambda: graphwire.load(file))
+    assert len({name.partition(".<")[0].rpartition(".")[0] for name in ran}) <= 60
