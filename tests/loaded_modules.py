@@ -250,9 +250,14 @@ def _descriptions(module: torch.fx.GraphModule) -> list[Any]:
     ]
 
 
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is not torch.strided
+
+
 def outcome(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a call gives, with what becomes of the arguments and of the tensors of the module; or that it fails."""
-    args, kwargs = copy.deepcopy((args, kwargs))
+    sparse = [each for each in pytree.tree_leaves((args, kwargs)) if _is_sparse(each)]  # have no deep copies
+    args, kwargs = copy.deepcopy((args, kwargs), {id(each): each.clone() for each in sparse})
     torch.manual_seed(0)
     try:
         given = module(*args, **kwargs)

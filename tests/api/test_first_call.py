@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 from programs import decoder
+from this_torch import RELEASE
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -108,6 +109,7 @@ def test_what_uses_a_module_finds_its_code(
     assert module.code == graphwire.load(path).module().code
 
 
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events:UserWarning")  # up to torch 2.11
 def test_hooks_and_the_profiler_see_the_first_call(path: Path, tokens: Tensor) -> None:
     module = graphwire.load_module(path)
     seen: list[str] = []
@@ -199,6 +201,9 @@ class Level(enum.IntEnum):
     LOW, HIGH = 1, 2
 
 
+_WITH_MEMBERS = pytest.mark.skipif(RELEASE < (2, 12), reason="this torch saves no members of enumerations")
+
+
 class OfSizes(torch.nn.Module):
     """Returns a `torch.Size`, of which torch's module makes a tuple."""
 
@@ -206,6 +211,7 @@ class OfSizes(torch.nn.Module):
         return {"doubled": x * (2 if level == Level.LOW else 3), "shape": x.shape}
 
 
+@_WITH_MEMBERS
 def test_every_call_returns_the_containers_of_torchs_module() -> None:
     program = torch.export.export(OfSizes(), (torch.ones(2, 3), Level.LOW))
     expected, module = program.module(), graphwire.load_module(graphwire.dumps(program))
@@ -214,6 +220,7 @@ def test_every_call_returns_the_containers_of_torchs_module() -> None:
         assert type(made["shape"]) is type(expected(torch.ones(2, 3), Level.LOW)["shape"]) is tuple
 
 
+@_WITH_MEMBERS
 def test_members_of_enumerations_are_compared_as_torch_compares_them() -> None:
     program = torch.export.export(OfSizes(), (torch.ones(2, 3), Level.LOW))
     data = graphwire.dumps(program)
