@@ -31,7 +31,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         "Write files again in another wire format, or for an older torch, with the same weights. The last word is DST, unless"
         " --output or --in-place is given. Several files, or a folder, go into the folder DST."
     )
-    add_files(parser, json=True)
+    add_files(parser)
     add_rewriting(parser)
     parser.add_argument(
         "--format",

@@ -190,7 +190,7 @@ FileTask: TypeAlias = Callable[[Input, argparse.Namespace, Output], int]
 
 
 def run_on_files(task: FileTask, doing: str, arguments: argparse.Namespace, output: Output) -> int:
-    """Run a task on each file of a command with `add_files(json=True)`. Return the largest exit code."""
+    """Run a task on each file of a command with `add_files`. Return the largest exit code."""
     inputs = inputs_of(arguments.files)
     codes = for_each_file(
         inputs, output, lambda each: task(each, arguments, output), doing=doing, as_json=arguments.json

@@ -36,7 +36,7 @@ def add_hash(parser: argparse.ArgumentParser) -> None:
         "Print the content hash of each program. It is equal for two exports of one model, in any file, with any release of"
         " graphwire. With --check, read such lines, and compare: the exit code is 1 if a hash differs."
     )
-    add_files(parser, count="*", json=True)
+    add_files(parser, count="*")
     add_method(parser)
     parser.add_argument("--weights", action="store_true", help="include the elements of weights")
     parser.add_argument(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def add_inspect(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = "Show the programs, weights and origin of each file. Reads no weights."
-    add_files(parser, json=True)
+    add_files(parser)
     add_method(parser)
     parser.add_argument(
         "--parameters",

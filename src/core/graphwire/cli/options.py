@@ -38,8 +38,8 @@ def add_json(parser: argparse._ActionsContainer, help: str = "print JSON instead
     parser.add_argument("--json", action="store_true", help=help)
 
 
-def add_files(parser: argparse.ArgumentParser, *, count: str = "+", json: bool = False) -> None:
-    """Add the files to read, and the limits for them; and `--json`, if asked for."""
+def add_files(parser: argparse.ArgumentParser, *, count: str = "+") -> None:
+    """Add the files to read, and the limits for them, and `--json`."""
     parser.add_argument(
         "files",
         metavar="FILE",
@@ -47,8 +47,7 @@ def add_files(parser: argparse.ArgumentParser, *, count: str = "+", json: bool =
         help="files, folders (all *.pt2 below them), patterns, URLs, or - for standard input",
     )
     add_limits(parser)
-    if json:
-        add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_json(parser, "print a JSON object for each file, on a line of its own")
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:

@@ -29,7 +29,7 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         "Write files without stack traces (source paths and lines), provenance, example inputs (they may be somebody's data) and"
         " extra files. Programs compute the same, and their content hashes stay. A file that has nothing of it is left as it is."
     )
-    add_files(parser, json=True)
+    add_files(parser)
     add_rewriting(parser)
     parser.add_argument(
         "--only",

@@ -16,7 +16,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
         "List the torch releases and schema versions that each program can be written for, and the obstacles for the others."
         " With --target, the exit code is 1 if there is an obstacle."
     )
-    add_files(parser, json=True)
+    add_files(parser)
     add_method(parser)
     add_target(parser, "only this release of torch, such as 2.6; torch is the installed release")
     parser.set_defaults(run=partial(run_on_files, _targets_of_file, "Comparing"))

@@ -30,7 +30,7 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
         "Write files again with their operators at the installed versions, or at others. The exit code is 2 if that is"
         " impossible, and 1 if --dry-run finds that it is. A file with nothing to do is left as it is."
     )
-    add_files(parser, json=True)
+    add_files(parser)
     add_rewriting(parser)
     parser.add_argument(
         "--dry-run",

@@ -18,7 +18,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
         "Verify every record of each file, and every rule of its programs. List all problems. The exit code is 1 if there are"
         " any, and 2 if a file cannot be read, or is neither an archive nor a document."
     )
-    add_files(parser, json=True)
+    add_files(parser)
     add_weight_source(parser)
     parser.set_defaults(run=_verify)
 

@@ -646,7 +646,8 @@ def _label(provided: str) -> str:
     return f"{_WHAT.get(kind, kind)} {name}"
 
 
-def _shortened(places: Sequence[str], most: int = 4) -> str:
+def _shortened(places: Sequence[str]) -> str:
+    most = 4
     first = [places[0], *(place.removeprefix("graph_module.graph.") for place in places[1:most])]
     return ", ".join(first) + (f" and {len(places) - most} more" if len(places) > most else "")
 

@@ -138,7 +138,7 @@ class ContainerTypes:
         if self._box is None:
             with self._lock:
                 if self._box is None:
-                    self._box = self._indexed(in_box=True)
+                    self._box = self._beside(None)
         return self._box
 
     @property
@@ -147,19 +147,18 @@ class ContainerTypes:
         if self._all is None:
             with self._lock:
                 if self._all is None:
-                    self._all = self._indexed(in_box=False, box=self.box)
+                    self._all = self._beside(self.box)
         return self._all
 
-    def _indexed(self, *, in_box: bool, box: TreespecTypes | None = None) -> TreespecTypes:
-        owners = self._owners
+    def _beside(self, kept: TreespecTypes | None) -> TreespecTypes:
+        """Return the types of the serializers that ship with graphwire; given these types, all."""
+        in_box, owners = kept is None, self._owners
         chosen = {name: each for name, each in self.serializers.items() if is_in_box(owners[name]) is in_box}
-        return _types_of_all(chosen, owners, box)
+        return _types_of_all(chosen, owners, kept or TreespecTypes({}, {}, {}, {}))
 
 
 def _types_of_all(
-    serializers: Mapping[str, TreespecSerializer],
-    owners: Mapping[str, PluginInfo],
-    box: TreespecTypes | None = None,
+    serializers: Mapping[str, TreespecSerializer], owners: Mapping[str, PluginInfo], kept: TreespecTypes
 ) -> TreespecTypes:
     """Ask serializers for their containers, which imports the containers' modules.
 
@@ -169,9 +168,8 @@ def _types_of_all(
     Args:
         serializers: the serializers by name.
         owners: the plugin of each, by the serializer's name.
-        box: the types of the built-in serializers, which keep them.
+        kept: the types of the built-in serializers, which keep them.
     """
-    kept = TreespecTypes({}, {}, {}, {}) if box is None else box
     by_name: dict[str, TreespecType] = dict(kept.by_name)
     by_container: dict[Any, TreespecType] = dict(kept.by_container)
     failures: dict[str, str] = dict(kept.failures)

@@ -241,9 +241,7 @@ def read_tensor(
     state.records.update(table.records)
 
 
-def read_embedded_tensor(
-    name: str, data: bytes, folder: str, stem: str, limits: Limits = DEFAULT_LIMITS
-) -> StateDict:
+def read_embedded_tensor(name: str, data: bytes, folder: str, stem: str, limits: Limits) -> StateDict:
     """Return the single tensor of a `torch.save` file that is embedded in a document.
 
     Raises:
@@ -276,9 +274,7 @@ class _File(Protocol):
     def read_at(self, offset: int, size: int) -> bytes: ...
 
 
-def find_saved_tensor(
-    file: _File, offset: int, nbytes: int, *, limits: Limits = DEFAULT_LIMITS
-) -> SavedTensor:
+def find_saved_tensor(file: _File, offset: int, nbytes: int) -> SavedTensor:
     """Return where the elements of the tensor in a `torch.save` file are. They are little-endian, and lie within the file.
 
     Args:
@@ -291,8 +287,7 @@ def find_saved_tensor(
         DecodeError: it does not contain one strided tensor with elements.
         LimitError: it exceeds the limits.
     """
-    source = _Ends(file, offset, nbytes)
-    saved = TorchSave(ArchiveReader.of(source, limits=limits), foreign=True)
+    saved = TorchSave(ArchiveReader.of(_Ends(file, offset, nbytes), limits=DEFAULT_LIMITS), foreign=True)
     tensor, reader = saved.value, saved.reader
     if not isinstance(tensor, StridedTensor) or tensor.storage is None or tensor.conj or tensor.neg:
         kind = tensor.name if isinstance(tensor, UnknownGlobal) else f"a {type(tensor).__name__}"

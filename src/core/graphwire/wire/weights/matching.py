@@ -135,9 +135,8 @@ def match_records(
     tensors: Mapping[str, StoredTensor],
     names: Names | None,
     *,
-    store: int = 0,
-    rank: tuple[int, int] = (0, 1),
-    shard: Mapping[str, int] | None = None,
+    rank: tuple[int, int],
+    shard: Mapping[str, int] | None,
     partly: bool = False,
 ) -> Match:
     """Describe records as regions of a store's tensors.
@@ -146,7 +145,6 @@ def match_records(
         records: the records.
         tensors: the store's tensors by name.
         names: how weights are named in the store; None if as in the program, or with another prefix.
-        store: the index of the store.
         rank: this rank, and the number of ranks.
         shard: for each pattern of stored names (`*` matches anything) the dimension that ranks divide.
         partly: whether regions may leave bytes of a record open, which no weight reads.
@@ -161,7 +159,7 @@ def match_records(
         problems: list[Problem] = []
         for part in record.distinct():
             same = [each for each in record.weights if each[1:] == part[1:]]
-            regions_or_problem = _regions_of(same, pieces_of, tensors, store, rank, shard or {})
+            regions_or_problem = _regions_of(same, pieces_of, tensors, rank, shard or {})
             if isinstance(regions_or_problem, Problem):
                 problems.append(regions_or_problem)
             else:
@@ -170,7 +168,7 @@ def match_records(
         if not problems and not partly:
             problems += _unused_bytes(record)
         if not problems:
-            problems += regions_problems(reference, store + 1, record.weights[0].name, partly=partly)
+            problems += regions_problems(reference, 1, record.weights[0].name, partly=partly)
         missing += problems
         if not problems:
             found[record.name] = reference
@@ -268,14 +266,13 @@ def _regions_of(
     weights: Sequence[Weight],
     pieces_of: Callable[[str], Sequence[Piece]],
     tensors: Mapping[str, StoredTensor],
-    store: int,
     rank: tuple[int, int],
     shard: Mapping[str, int],
 ) -> list[Region] | Problem:
     """Return the regions of a weight with one or more names; the problem with its first name if no name is in the store."""
     problems = []
     for weight in weights:
-        made = [_region(weight, piece, tensors, store, rank, shard) for piece in pieces_of(weight.name)]
+        made = [_region(weight, piece, tensors, rank, shard) for piece in pieces_of(weight.name)]
         wrong = [each for each in made if isinstance(each, str)]
         if not wrong and made:
             return [each for each in made if isinstance(each, Region)]
@@ -287,7 +284,6 @@ def _region(
     weight: Weight,
     piece: Piece,
     tensors: Mapping[str, StoredTensor],
-    store: int,
     rank: tuple[int, int],
     shard: Mapping[str, int],
 ) -> Region | str:
@@ -322,10 +318,9 @@ def _region(
         piece.tensor,
         tensor.dtype,
         list(tensor.shape),
-        store,
-        None if whole else box,
-        offset,
-        None if placed == row_major(taken) or is_contiguous(taken, placed) else placed,
+        box=None if whole else box,
+        offset=offset,
+        strides=None if placed == row_major(taken) or is_contiguous(taken, placed) else placed,
     )
 
 
