@@ -18,6 +18,7 @@ class Section(NamedTuple):
     """A table with a title. Without rows it is not shown; a command prints no empty columns."""
 
     title: str
+    """The title, above the table."""
     columns: Sequence[str] = ()
     """The column heads; if empty, none are shown."""
     rows: Sequence[Sequence[str]] = ()
