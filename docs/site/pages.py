@@ -17,6 +17,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from graphwire import testing
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "docs"))
 
@@ -71,7 +73,8 @@ def reference_pages() -> dict[str, str]:
         "      filters: ['!^_', '!^[A-Z_]+$', '!^test_']\n"  # no tables, and of contract suites what to set
     )
     for name, (title, module) in MODULES.items():
-        pages[name] = f"# {title}\n\n::: {module}\n{options}"
+        members = f"      members: {dir(testing)}\n" if name == "testing" else ""  # they are imported
+        pages[name] = f"# {title}\n\n::: {module}\n{options}{members}"
         listed[name] = f"all of `{module}`"
     titles = PAGES | {name: title for name, (title, _) in MODULES.items()}
     rows = [f"| [{title}]({name}.md) | {listed[name]} |\n" for name, title in titles.items()]
