@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
-import tarfile
-import zipfile
-import zlib
-from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
-import second_hash
 from specification import SPEC, blocks, examples, rules, words
 
-import graphwire
 from graphwire.analysis.canonical import node_order as effects
 from graphwire.analysis.canonical.content_hashing import (
     SPEC_KINDS,
@@ -28,9 +20,8 @@ from graphwire.analysis.canonical.graph_content import steps_of
 from graphwire.analysis.canonical.symbol_names import content_bytes, digest, expression_content
 from graphwire.hooks import parse_expression
 from graphwire.schema import PayloadConfig
-from graphwire.schema.trees import program_from_tree, to_tree
+from graphwire.schema.trees import program_from_tree
 
-ROOT = SPEC.parents[1]
 TEXT = (SPEC / "canonical.md").read_text(encoding="utf-8")
 
 
@@ -97,50 +88,6 @@ def test_the_steps_of_the_second_example_come_out():
     rows = re.findall(r"^\| `(torch\S+)` \| `(\w+)` \| `(\w+)` \| `(\w*)` \|$", TEXT, re.M)
     steps = steps_of(program_from_tree(document).graph_module.graph)
     assert [(step.operator, step.shape.hex()) for step in steps] == [row[:2] for row in rows]
-    _, form = second_hash.program_tree(document)
-    assert [each.hex() for each in form.node_digests] == [row[2] for row in rows]
-    assert [each.hex() for each in form.uses] == [row[3] for row in rows]
-
-
-def plain(program: Any) -> Any:
-    return json.loads(json.dumps(to_tree(program)))
-
-
-def test_the_hash_that_follows_from_the_text_alone_is_that_of_the_code():
-    """For programs that releases of torch wrote, and documents with all variants of arguments and roles."""
-    for file in sorted((ROOT / "tests" / "analysis" / "content_documents").glob("*.json")):
-        document = json.loads(file.read_text(encoding="utf-8"))
-        assert second_hash.content_hash(document) == content_hash(program_from_tree(document)), file.name
-    with_weights = 0
-    with tarfile.open(ROOT / "tests" / "corpus" / "corpus.tar.xz") as archive:
-        for member in archive:
-            if not member.name.endswith(".pt2") or zlib.crc32(member.name.encode()) % 24:
-                continue
-            file = archive.extractfile(member)
-            assert file is not None
-            data = file.read()
-            with graphwire.open(data) as opened:
-                document = plain(opened.program_of(opened.method(None)))
-            assert second_hash.content_hash(document) == graphwire.content_hash(data), member.name
-            with zipfile.ZipFile(io.BytesIO(data)) as files:
-                configs = [name for name in files.namelist() if name.endswith("_config.json")]
-                if not configs:
-                    continue
-                kinds = {
-                    "weight" if "_weights_" in name else "constant": json.loads(files.read(name))["config"]
-                    for name in configs
-                }
-                root = configs[0].partition("/")[0]
-                found = second_hash.content_hash_with_weights(
-                    document, kinds, partial(read_record, files, root)
-                )
-            assert found == graphwire.content_hash(data, weights=True), member.name
-            with_weights += 1
-    assert with_weights > 5
-
-
-def read_record(files: zipfile.ZipFile, root: str, name: str) -> bytes:
-    return files.read(f"{root}/{name}")
 
 
 class _Record:

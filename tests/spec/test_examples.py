@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import pytest
 import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
+from graphwire.analysis.neutral import tagged
 from graphwire.bridge.tensors.storages import _TRIM_BYTES
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import DEFAULT_LIMITS, MAX_DEPTH, Registry
@@ -41,36 +41,6 @@ def blocks(page: str, kind: str) -> list[str]:
     """Return the fenced blocks of a page with an info string."""
     text = (SPEC / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def tagged(tree: Any) -> Any:
-    """Return a tree as neutral JSON tags it."""
-    match tree:
-        case None:
-            return {"none": True}
-        case bool() | str():
-            return tree
-        case int():
-            return {"int": str(tree)}
-        case float():
-            return {"float": hexadecimal(tree)}
-        case bytes():
-            return {"bytes": tree.hex()}
-        case list():
-            return [tagged(each) for each in tree]
-        case dict():
-            return {"dict": [[key, tagged(value)] for key, value in tree.items()]}
-    raise AssertionError(tree)
-
-
-def hexadecimal(value: float) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    mantissa, exponent = math.frexp(value)
-    if mantissa == 0:
-        return "-0x0p+0" if math.copysign(1, value) < 0 else "0x0p+0"
-    digits = re.sub(r"\.?0*p.*", "", (mantissa * 2).hex())
-    return f"{digits}p{exponent - 1:+d}"
 
 
 EXAMPLES = [line for block in blocks("trees.md", "tree") for line in block.splitlines()]

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
-import tarfile
-import zipfile
-import zlib
 
-import pytest
-import second_hash
-import second_upgrade
 from specification import SPEC, table_rows, words
 
-import graphwire
-from graphwire.analysis.canonical.content_hashing import content_hash
-from graphwire.evolve.chain import STEPS, VARIANTS, upgrade
+from graphwire.evolve.chain import STEPS, VARIANTS
 from graphwire.evolve.expressions import rename_symbols
 from graphwire.evolve.operator_forms import SCHEMA_CHANGES as CHANGES
 from graphwire.evolve.step import RELEASES, version_with
 from graphwire.schema import SCHEMA_VERSION
-from graphwire.schema.trees import program_from_tree
 from graphwire.wire.package_reader import _DETECTED, LAYOUTS
 
 
@@ -55,38 +44,6 @@ def test_the_layouts_are_those_of_the_code():
         )
         if name != "B2":
             assert all(member.replace("{name}", "NAME") in text for member in members if member)
-
-
-def test_old_documents_are_read_as_the_text_alone_has_it():
-    """A second reader, made from the text, gives programs with the content hashes that graphwire gives."""
-    read = 0
-    with tarfile.open(SPEC.parents[1] / "tests" / "corpus" / "corpus.tar.xz") as archive:
-        for member in archive:
-            if not member.name.endswith(".pt2") or zlib.crc32(member.name.encode()) % 10:
-                continue
-            file = archive.extractfile(member)
-            assert file is not None
-            data = file.read()
-            with zipfile.ZipFile(io.BytesIO(data)) as files:
-                names = [
-                    name for name in files.namelist() if name.endswith(("_program.json", "models/model.json"))
-                ]
-                document = second_upgrade.upgraded(files.read(names[0]))
-            assert second_hash.content_hash(document) == graphwire.content_hash(data), member.name
-            read += 1
-    assert read > 50
-
-
-@pytest.mark.parametrize(
-    "file", sorted((SPEC.parents[1] / "tests/evolve/golden").glob("*.json")), ids=lambda file: file.stem
-)
-def test_golden_documents_are_read_as_the_text_alone_has_it(file):
-    given = json.loads(file.read_text(encoding="utf-8"))
-    for pair in given if isinstance(given, list) else [given]:
-        for document in (pair["older"], pair["newer"]):
-            current, _ = upgrade(document)
-            found = second_upgrade.upgraded(json.dumps(document).encode())
-            assert second_hash.content_hash(found) == content_hash(program_from_tree(current))
 
 
 def test_the_older_names_of_operations_are_those_that_the_steps_replace():

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from second_expressions import Constructor, Infix
 from specification import SPEC, blocks, examples, rules, table_rows, words
 
 from graphwire.analysis.validation import value_rules as legal_names
@@ -63,16 +62,6 @@ def test_expressions_denote_the_trees_of_the_specification(kind, parse):
         assert is_read(parse, text) is (tree is not None), text
         if tree is not None:
             assert notation(parse(text)) == tree, text
-
-
-def test_a_reader_that_follows_the_grammars_makes_the_same_trees():
-    for kind, read in (
-        ("constructor", lambda text: Constructor(text).read()),
-        ("infix", lambda text: Infix(text).relation()),
-    ):
-        for text, tree in examples("expressions.md", kind):
-            if tree is not None:
-                assert read(text) == tree, text
 
 
 def test_expressions_are_printed_as_specified():
