@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from graphwire import content_hash, diff
 from graphwire.analysis.canonical.canonical_form import canonicalize
-from graphwire.analysis.canonical.content_hashing import SPEC_KINDS, content_hash
-from graphwire.analysis.diff.program_diff import diff
+from graphwire.analysis.canonical.content_hashing import SPEC_KINDS
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
 from graphwire.schema import (

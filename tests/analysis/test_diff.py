@@ -18,7 +18,6 @@ import graphwire
 from graphwire import Diff
 from graphwire.analysis.diff.facts import argument_text
 from graphwire.analysis.diff.nodes import module_path
-from graphwire.analysis.diff.program_diff import diff
 from graphwire.analysis.diff.text import diff_lines
 from graphwire.schema import (
     Argument,
@@ -247,7 +246,7 @@ def test_a_large_graph_takes_less_than_a_second() -> None:
         graph.graph_module.graph.nodes += nodes
         graphs.append(graph)
     begun = time.process_time()
-    found = diff(*graphs)
+    found = graphwire.diff(*graphs)
     assert time.process_time() - begun < 1
     assert [(change.name, change.details[0].what) for change in found.nodes] == [("long_700", "more")]
 

@@ -76,6 +76,7 @@ def test_others_read_beyond_4_gib(beyond_32_bits: Path) -> None:
             assert reference.get_record_offset(name) == ours.offset(name)
 
 
+@pytest.mark.slow
 def test_more_records_than_16_bits_count() -> None:
     stream = io.BytesIO()
     names = [f"data/weights/weight_{index}" for index in range(66_000)]

@@ -67,39 +67,3 @@ def test_torch_reads_what_our_writer_wrote(theirs: Path, tmp_path: Path) -> None
             for name in archive.names:
                 assert reference.get_record(name) == archive.read(name)
                 assert reference.get_record_offset(name) == archive.offset(name)
-
-
-def test_torch_loads_a_program_from_our_archive(theirs: Path, tmp_path: Path) -> None:
-    path = tmp_path / "ours.pt2"
-    with path.open("wb") as file:
-        rewritten(theirs, file)
-    assert path.stat().st_size < theirs.stat().st_size
-    value = torch.rand(2, 8)
-    expected = torch.export.load(theirs).module()(value)
-    for source in (path, io.BytesIO(path.read_bytes())):
-        assert torch.equal(torch.export.load(source).module()(value), expected)
-
-
-def test_a_mapped_weight_is_a_tensor_without_a_copy(theirs: Path) -> None:
-    with ArchiveReader(theirs) as archive:
-        view = archive.map("data/weights/weight_0")
-    tensor = torch.frombuffer(view, dtype=torch.float32)
-    assert torch.equal(tensor, torch.export.load(theirs).state_dict["linear.weight"].detach().flatten())
-    tensor.zero_()
-    assert bytes(view[:4]) == bytes(4)
-    assert tensor.data_ptr() % 64 == 0
-
-
-def test_the_flat_layout_of_older_torch_is_read() -> None:
-    weights = io.BytesIO()
-    torch.save({"w": torch.arange(6.0)}, weights)
-    stream = io.BytesIO()
-    with ArchiveWriter(stream, root="") as writer:
-        writer.write("serialized_exported_program.json", b"{}", compress=False)
-        writer.write("serialized_state_dict.pt", weights.getvalue(), compress=False)
-        writer.write("version", b"8.2", compress=False)
-    with ArchiveReader(stream) as archive:
-        assert archive.root == ""
-        inner = archive.nested("serialized_state_dict.pt")
-        assert inner.root == "archive"
-        assert torch.equal(torch.frombuffer(inner.map("data/0"), dtype=torch.float32), torch.arange(6.0))
