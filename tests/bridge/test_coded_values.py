@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import itertools
 import re
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 from torch.testing._internal.two_tensor import TwoTensor
 
 import graphwire
@@ -55,12 +55,7 @@ class EyeCodec:
 
 
 def registry_of(codec: Any) -> Registry:
-    class Plugin:
-        @graphwire.hookimpl
-        def graphwire_constant_codecs(self) -> list[Any]:
-            return [codec]
-
-    return Registry.discover().extended(Plugin())
+    return registry_with(constant_codecs=[codec])
 
 
 @pytest.fixture
@@ -125,59 +120,6 @@ def test_parts_take_no_name_of_another_value(program: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------- refused at save
-
-
-def _cycle() -> list[Any]:
-    cycle: list[Any] = []
-    cycle.append(cycle)
-    return cycle
-
-
-def _deep(levels: int) -> list[Any]:
-    deep: list[Any] = []
-    for _ in range(levels):
-        deep = [deep]
-    return deep
-
-
-class _Level(enum.IntEnum):
-    HIGH = 3
-
-
-NO_TREES: dict[str, Any] = {
-    "a set": {"x": {1, 2}},
-    "a tuple": [(1, 2)],
-    "a bytearray": bytearray(b"x"),
-    "a memoryview": memoryview(b"x"),
-    "a number of another class": [_Level.HIGH],
-    "a text of another class": [type("Text", (str,), {})("x")],
-    "a list of another class": type("Items", (list,), {})([1]),
-    "a dict of another class": collections.OrderedDict(a=1),
-    "a complex number": 1j,
-    "an element type": torch.float32,
-    "a size": torch.Size([1]),
-    "a tensor": [torch.ones(1)],
-    "an object": object(),
-    "a key that is no text": {1: 2},
-    "a key that is None": {"a": {None: 2}},
-    "a cycle": _cycle(),
-    "lists too deep": _deep(390),
-    "an integer that JSON readers refuse": 10**5000,
-    "a lone surrogate": ["\ud800"],
-    "a lone surrogate in a key": {"\ud800": 1},
-}
-
-
-@pytest.mark.parametrize("name", NO_TREES)
-def test_what_is_no_tree_is_refused_by_the_codecs_name(name: str, program: Any, tmp_path: Path) -> None:
-    codec = EyeCodec()
-    codec.tree = NO_TREES[name]
-    program.state_dict["kept"] = Eye(2)
-    with pytest.raises(
-        EncodeError, match=r"^kept.*the constant codec eye returns a value that no tree can contain"
-    ):
-        saved(program, tmp_path, registry_of(codec))
-    assert list(tmp_path.iterdir()) == []
 
 
 FAULTS: dict[str, Callable[[Any], Any]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 
 import pytest
@@ -103,20 +102,17 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(values)
-def test_an_expression_is_written_byte_for_byte_as_torch_writes_it(expression):
-    assert encode_expression(expression) == srepr(expression)
-
-
-@settings(deadline=None)
-@given(values)
-def test_an_expression_comes_back_equal_and_writes_the_same_text_again(expression):
+def test_an_expression_is_written_as_torch_writes_it_and_comes_back_equal(expression):
     text = encode_expression(expression)
+    assert text == srepr(expression)
     again = decode_expression(text, dict(SYMBOLS))
     assert again == expression
     assert hash(again) == hash(expression)
     assert srepr(again) == text
+    infix = format_infix(parse_expression(text))
+    assert decode_expression(parse_infix(infix), dict(SYMBOLS)) == expression
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -129,13 +125,6 @@ def test_a_condition_comes_back_equal(left, right, relation, connective):
     text = encode_expression(condition)
     assert text == srepr(condition)
     assert decode_expression(text, {}) == condition
-
-
-@settings(max_examples=200, deadline=None)
-@given(values)
-def test_an_expression_comes_back_from_infix_text_through_the_known_symbols(expression):
-    infix = format_infix(parse_expression(encode_expression(expression)))
-    assert decode_expression(parse_infix(infix), dict(SYMBOLS)) == expression
 
 
 @pytest.mark.parametrize(
@@ -222,30 +211,12 @@ def test_a_function_that_the_grammar_does_not_know_is_named():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["9**9**9**9", "2**s0**s1**s0", "s0**100000", "(((s0**500)**500)**500)", "PowByNatural(s0, 10**9)",
-     "PowByNatural(s0, 1000000000)", "exp(exp(exp(s0)))", "OpaqueUnaryFn_exp(OpaqueUnaryFn_exp(10.5))"],
-)  # fmt: skip
-def test_a_power_that_sympy_could_not_compute_is_refused_before_it_tries(text):
-    started = time.process_time()
-    with pytest.raises(ExpressionError):
-        decode_expression(parse_infix(text), {})
-    assert time.process_time() - started < 1
-
-
-@pytest.mark.parametrize(
     "text", ["And(Integer(1), true)", "Add(true, Integer(1))", "LessThan(true, Integer(1))", "Not(Integer(1))",
              "Where(Integer(1), Integer(1), Integer(2))", "Piecewise(ExprCondPair(Integer(1), Integer(2)))"],
 )  # fmt: skip
 def test_operands_that_do_not_fit_their_operation_are_refused(text):
     with pytest.raises(ExpressionError):
         decode_expression(text, {})
-
-
-def test_text_is_never_evaluated(tmp_path):
-    with pytest.raises(ExpressionError):
-        decode_expression(f"__import__('os').mkdir('{tmp_path}/x')", {})
-    assert not (tmp_path / "x").exists()
 
 
 def test_an_expression_of_the_greatest_depth_is_built_and_written():

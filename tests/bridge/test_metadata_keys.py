@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import Plugin, registry_with
 from torch import nn
 from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, PluginError
 from graphwire.hooks import MetadataKey
-from graphwire.registry.interfaces import OWN_METADATA
+from graphwire.registry import OWN_METADATA
 
 
 class Stage(enum.Enum):
@@ -37,19 +38,8 @@ VALUES: list[Any] = [
 ]
 
 
-class Declaring:
-    """A plugin that declares keys."""
-
-    def __init__(self, *keys: str) -> None:
-        self.keys = keys
-
-    @graphwire.hookimpl
-    def graphwire_metadata_keys(self) -> list[MetadataKey]:
-        return [MetadataKey(key) for key in self.keys]
-
-
 def _registry(*keys: str) -> graphwire.Registry:
-    return graphwire.Registry.discover().extended(Declaring(*keys))
+    return registry_with(metadata_keys=map(MetadataKey, keys))
 
 
 def _noted(value: Any) -> ExportedProgram:
@@ -144,12 +134,8 @@ def test_what_no_plugin_here_declares_is_kept_as_its_text(
 
 
 def test_a_section_that_fails_is_told_in_its_place() -> None:
-    class Failing:
-        @graphwire.hookimpl
-        def graphwire_metadata_keys(self) -> list[MetadataKey]:
-            return [MetadataKey("team", section=lambda values: [(name, 1 // 0) for name in values])]
-
-    registry = graphwire.Registry.discover().extended(Failing())
+    failing = MetadataKey("team", section=lambda values: [(name, 1 // 0) for name in values])
+    registry = registry_with(metadata_keys=[failing])
     data = graphwire.dumps(_noted(1), registry=registry)
     (told,) = graphwire.inspect(io.BytesIO(data), registry=registry).methods[0].summary.metadata
     assert "`section` of the metadata key 'team'" in told.rows[0][1]
@@ -170,7 +156,7 @@ def graphwire_metadata_keys():
 
 
 def test_two_plugins_may_declare_one_key() -> None:
-    registry = _registry("team").extended(Declaring("team", "other"))
+    registry = _registry("team").extended(Plugin(metadata_keys=map(MetadataKey, ("team", "other"))))
     assert [*registry.metadata_keys][-2:] == ["team", "other"]
 
 

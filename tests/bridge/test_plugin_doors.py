@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from given_plugins import registry_with
 from nightly import one_in
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import EncodeError, FormatError
-from graphwire.hooks import MetadataKey, Registry
+from graphwire.hooks import MetadataKey
 from graphwire.registry.provisions import HOOKS
 from graphwire.schema import (
     Argument,
@@ -339,14 +340,6 @@ def _box_program() -> Any:
     return program
 
 
-def _registry(hook: str, provider: Any) -> Registry:
-    def give(self: Any) -> Any:
-        return [provider]
-
-    give.__name__ = next(each.name for each in HOOKS if each.kind == hook)
-    return Registry.discover().extended(type("Plugin", (), {give.__name__: graphwire.hookimpl(give)})())
-
-
 def test_every_hook_that_gives_data_has_a_door() -> None:
     # What an upgrader writes is checked as it writes it (tests/evolve/test_editor.py), and what a store returns by the rules of
     # a load (tests/api/test_weights.py). A command gives no data to a document.
@@ -361,7 +354,7 @@ def test_what_is_no_data_is_refused_at_the_door(name: str, tmp_path: Path) -> No
     door = DOORS[name]
     options: dict[str, Any] = {"format": "door_format"} if door.hook == "wire_format" else {}
     for what, bad in door.table.items():
-        registry, program = _registry(door.hook, door.provider(bad)), door.program(bad)
+        registry, program = registry_with(**{f"{door.hook}s": [door.provider(bad)]}), door.program(bad)
         try:
             graphwire.save(program, tmp_path / "kept.pt2", registry=registry, **options)
         except (EncodeError, FormatError) as error:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 from torch._C import DispatchKey
 
 import graphwire
 from graphwire import Payloads
 from graphwire.bridge.torch_compat.private import process_state
 from graphwire.errors import DecodeError, GraphwireError, OpsetError, PluginError, ValidationError
-from graphwire.hooks import OpsetStep, OpsetUpgrader, Registry, default_registry, hookimpl
+from graphwire.hooks import OpsetStep, Registry, default_registry
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, Program, TensorArgument
 
 
@@ -48,13 +49,7 @@ def marked(program: Program, operator: str, /, outputs: int = 1, **inputs: Argum
 
 def declaring(*operators: str) -> Registry:
     """The installed plugins, and an upgrader that leaves results of some operators to be found."""
-
-    class Plugin:
-        @hookimpl
-        def graphwire_opset_upgraders(self) -> list[OpsetUpgrader]:
-            return [OpsetStep("acme", 1, 2, propagates=operators)]
-
-    return default_registry().extended(Plugin())
+    return registry_with(opset_upgraders=[OpsetStep("acme", 1, 2, propagates=operators)])
 
 
 def loaded(program: Program, payloads: Payloads, *operators: str) -> Any:
@@ -302,10 +297,5 @@ def test_every_operator_of_torch_leaves_the_process_as_it_was() -> None:
 
 @pytest.mark.parametrize("declared", ["torch.ops.acme.x.default", 3, [1], ["no name"]])
 def test_a_wrong_declaration_is_refused_when_the_plugin_registers(declared: Any) -> None:
-    class Plugin:
-        @hookimpl
-        def graphwire_opset_upgraders(self) -> list[OpsetUpgrader]:
-            return [OpsetStep("acme", 1, 2, propagates=declared)]
-
     with pytest.raises(PluginError, match="`propagates`"):
-        default_registry().extended(Plugin())
+        registry_with(opset_upgraders=[OpsetStep("acme", 1, 2, propagates=declared)])

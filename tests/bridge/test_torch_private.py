@@ -24,15 +24,8 @@ from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import FakeTensor
 from graphwire.bridge.torch_compat.symbolic import (
-    ValueRanges,
-    declare_symbol,
-    fresh_unbacked_symbols,
-    is_unbacked,
-    replace_symbol,
-    replacements,
     reserve_unbacked,
 )
-from graphwire.errors import DecodeError
 
 
 class Doubled(torch.nn.Module):
@@ -43,27 +36,6 @@ class Doubled(torch.nn.Module):
 def exported() -> torch.export.ExportedProgram:
     batch = torch.export.Dim("batch", min=2, max=64)
     return torch.export.export(Doubled(), (torch.ones(4, 3),), dynamic_shapes={"x": {0: batch}})
-
-
-def first_value(program: torch.export.ExportedProgram) -> torch.Tensor:
-    return next(iter(program.graph.nodes)).meta["val"]
-
-
-def test_a_declared_symbol_has_its_range_and_its_hint() -> None:
-    shape_env = DecodedMode().shape_env
-    symbol = sympy.Symbol("s7", positive=True, integer=True)
-    declare_symbol(shape_env, symbol, ValueRanges(2, 64), 4)
-    size = shape_env.create_symintnode(symbol, hint=4)
-    assert torch_private.symbolic_parts(size) == (symbol, 4)
-    assert shape_env.var_to_range[symbol] == ValueRanges(2, 64)
-    assert bool(size < 65)
-
-
-def test_symbolic_sizes_of_one_value_share_their_node() -> None:
-    size = first_value(exported()).shape[0]
-    again = first_value(exported()).shape[0]
-    assert torch_private.symbolic_node(size) is torch_private.symbolic_node(size)
-    assert torch_private.symbolic_node(size) is not torch_private.symbolic_node(again)
 
 
 def test_nodes_made_of_the_same_have_one_identity() -> None:
@@ -99,16 +71,6 @@ def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> N
 
 class _Subclass(torch.Tensor):
     """A tensor that may ask something else for its sizes."""
-
-
-def test_a_fake_tensor_is_on_the_device_it_stands_for_and_takes_no_memory() -> None:
-    fakes = FakeTensors(DecodedMode())
-    meta = torch.empty_strided((3, 2), (1, 3), device="meta")
-    fake = fakes.make(meta, torch.device("cpu"), True)
-    assert isinstance(fake, FakeTensor)
-    assert fake.device == torch.device("cpu")
-    assert fake.stride() == (1, 3)
-    assert fake.requires_grad
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta", "cuda:0"])
@@ -188,40 +150,6 @@ def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:
     assert str(shape_env.create_unbacked_symfloat().node.expr) == "zuf3"
 
 
-def test_a_symbol_in_whose_place_another_is_put_is_known_as_replaced() -> None:
-    shape_env = DecodedMode().shape_env
-    one, other = (sympy.Symbol(name, integer=True) for name in ("u0", "u1"))
-    replace_symbol(shape_env, other, one + 1)
-    assert replacements(shape_env, [one, other]) == {other: one + 1}
-    assert shape_env.replace(other * 2) == (one + 1) * 2
-
-
-def test_an_unbacked_symbol_is_told_from_a_backed_one() -> None:
-    assert is_unbacked(sympy.Symbol("u0", integer=True))
-    assert not is_unbacked(sympy.Symbol("s0", positive=True, integer=True))
-
-
-def test_guards_of_a_program_are_read_and_set() -> None:
-    program = exported()
-    torch_private.set_guards(program, ["L['x'].size()[1] == 3"])
-    assert torch_private.guards_of(program) == ["L['x'].size()[1] == 3"]
-
-
-def test_parts_that_are_no_program_are_refused_with_torchs_reason() -> None:
-    program = exported()
-    signature = torch.export.ExportGraphSignature([], program.graph_signature.output_specs)
-    with pytest.raises(DecodeError, match="torch does not accept the program"):
-        torch_private.exported_program(
-            root=program.graph_module,
-            graph=program.graph,
-            graph_signature=signature,
-            state_dict={},
-            range_constraints={},
-            module_call_graph=program.module_call_graph,
-            verifiers=program.verifiers,
-        )
-
-
 def test_a_program_of_parts_has_all_that_torchs_own_have() -> None:
     program = exported()
     made = torch_private.exported_program(
@@ -288,16 +216,6 @@ def test_the_audit_of_loads_takes_generated_code_that_defines_a_function_and_no_
     assert not audit.only_defines(compile(code, "generated", "exec"))
 
 
-def test_symbols_that_an_operator_made_are_told_once() -> None:
-    mode = DecodedMode()
-    shape_env = mode.shape_env
-    with mode:
-        places = torch.ops.aten.nonzero.default(torch.empty(3))
-    symbols = fresh_unbacked_symbols(shape_env)
-    assert {str(symbol) for symbol in symbols} == {str(places.shape[0])}
-    assert fresh_unbacked_symbols(shape_env) == set()
-
-
 def test_subclasses_are_not_asked_in_python_where_nobody_wants_it() -> None:
     class Asked(torch.Tensor):
         @classmethod
@@ -328,31 +246,6 @@ def test_two_loaded_programs_share_nothing_that_can_change() -> None:
     assert one.keys() == other.keys() == vars(exported()).keys()
     shared = {name for name in one if one[name] is other[name]}
     assert all(isinstance(one[name], (tuple, str, type(None))) for name in shared), shared
-
-
-def test_the_operators_of_a_namespace_are_listed() -> None:
-    assert "aten::relu" in torch_private.operators_in("aten")
-    assert torch_private.operators_in("nobody") == []
-
-
-def test_a_negative_view_counts_as_negated_and_shares_its_storage() -> None:
-    tensor = torch.tensor([1.0, -2.0])
-    view = torch_private.negative_view(tensor)
-    assert view.tolist() == [-1.0, 2.0]
-    assert view.data_ptr() == tensor.data_ptr()
-
-
-def test_an_overload_states_its_parameters() -> None:
-    schema = torch_private.schema_of(torch.ops.aten.add.Tensor)
-    assert [each.name for each in schema.arguments] == ["self", "other", "alpha"]
-
-
-def test_a_node_moves_before_all_others() -> None:
-    graph = torch.fx.Graph()
-    graph.placeholder("x")
-    last = graph.placeholder("y")
-    torch_private.move_to_start(graph, last)
-    assert [node.name for node in graph.nodes] == ["y", "x"]
 
 
 def _private_names(tree: ast.AST) -> Iterator[str]:

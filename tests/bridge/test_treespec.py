@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import Plugin
 from hypothesis import given, settings, strategies as st
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
@@ -46,7 +47,6 @@ class Level(enum.IntEnum):
 
 
 Place = collections.namedtuple("Place", ["x", "y"])
-Nameless = collections.namedtuple("Nameless", ["x"])
 
 
 @dataclasses.dataclass
@@ -54,11 +54,6 @@ class Box:
     low: Any
     high: Any = None
     tag: Any = None
-
-
-@dataclasses.dataclass
-class NamelessBox:
-    low: Any
 
 
 class Ring:
@@ -70,17 +65,12 @@ class Bag(Ring):
     """A container whose context is JSON by itself."""
 
 
-class Unregistered(Ring):
-    pass
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _registrations() -> None:
     if Place in pytree.SUPPORTED_SERIALIZED_TYPES:
         return
     pytree._register_namedtuple(Place, serialized_type_name="tests.Place")
     torch.export.register_dataclass(Box, serialized_type_name="tests.Box")
-    torch.export.register_dataclass(NamelessBox)
     pytree.register_pytree_node(
         Ring,
         lambda ring: (ring.items, ring.name),
@@ -161,18 +151,6 @@ def test_what_torch_cannot_say_is_refused_by_torch_cleanly(example: Any) -> None
         pytree.treespec_loads(text)
 
 
-def test_every_return_type_comes_back() -> None:
-    kinds = [
-        each for each in pytree.SUPPORTED_NODES if getattr(each, "__module__", "") == "torch.return_types"
-    ]
-    assert len(kinds) >= 33
-    for kind in kinds:
-        spec = pytree.tree_structure([kind(range(kind.n_sequence_fields))])
-        again = decode_treespec(encode_treespec(spec, REGISTRY), REGISTRY)
-        assert again == spec
-        assert torch_pytree.children_of(again)[0].type is kind
-
-
 def test_specs_of_older_releases_are_read() -> None:
     fields = [LEAF, LEAF]
     old = [
@@ -187,24 +165,6 @@ def test_specs_of_older_releases_are_read() -> None:
         )
     named = spec_text("collections.namedtuple", {"class_name": "Place", "fields": ["x", "y"]}, fields)
     assert decode_treespec(named, REGISTRY) == pytree.tree_structure(Place(1, 2))
-
-
-@pytest.mark.parametrize(
-    ("example", "line"),
-    [
-        (Nameless(1), "torch.utils._pytree._register_namedtuple(Nameless, serialized_type_name="),
-        (NamelessBox(1), "torch.export.register_dataclass(NamelessBox, serialized_type_name="),
-    ],
-)
-def test_a_container_without_a_serialized_name_is_refused_with_the_line_to_add(
-    example: Any, line: str
-) -> None:
-    spec = pytree.tree_structure([{"a": example}])
-    with pytest.raises(EncodeError) as caught:
-        encode_treespec(spec, REGISTRY)
-    assert f"{__name__}.{type(example).__qualname__}" in str(caught.value)
-    assert line in caught.value.remedy
-    assert caught.value.place == "children_spec[0].children_spec[0]"
 
 
 def test_a_context_that_nothing_can_say_is_refused() -> None:
@@ -307,12 +267,7 @@ def test_a_serializer_that_fails_is_one_of_our_errors() -> None:
         def load_context(self, tree: Any, version: int) -> Any:
             raise KeyError(tree)
 
-    class Hooks:
-        @treespecs.hookimpl
-        def graphwire_treespec_serializers(self) -> list[Any]:
-            return [Faulty()]
-
-    registry = Registry.of(Hooks())
+    registry = Registry.of(Plugin(treespec_serializers=[Faulty()]))
     with pytest.raises(EncodeError, match=r"serializer 'tests\.faulty' of plugin .*fails: KeyError: 'n'"):
         encode_treespec(pytree.tree_structure(Bag([1], "n")), registry)
     with pytest.raises(DecodeError, match=r"serializer 'tests\.faulty' of plugin .*fails: KeyError: 'n'"):
@@ -387,12 +342,7 @@ def test_a_serializer_of_a_plugin_goes_before_torchs_table() -> None:
         def load_context(self, tree: Any, version: int) -> Any:
             return tree["n"] if version == 3 else tree
 
-    class Hooks:
-        @treespecs.hookimpl
-        def graphwire_treespec_serializers(self) -> list[Any]:
-            return [BagSerializer()]
-
-    registry = REGISTRY.extended(Hooks())
+    registry = REGISTRY.extended(Plugin(treespec_serializers=[BagSerializer()]))
     spec = pytree.tree_structure(Bag([1], "n"))
     text = encode_treespec(spec, registry)
     assert parse_treespec(text).type == "mine.Bag@3"
@@ -469,43 +419,6 @@ def calls_of(function: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return count
-
-
-def test_torchs_pytree_has_what_we_use_of_it() -> None:
-    spec = pytree.tree_structure([1, (2,)])
-    assert torch_pytree.is_treespec(spec)
-    assert not torch_pytree.is_treespec(1)
-    assert torch_pytree.context_of(pytree.tree_structure({"a": 1})) == ["a"]
-    assert [each.type for each in torch_pytree.children_of(spec)] == [None, tuple]
-    assert torch_pytree.leaf_spec().is_leaf()
-    assert torch_pytree.make_treespec(list, None, list(torch_pytree.children_of(spec))) == spec
-    assert torch_pytree.unflatten([1, 2], spec) == [1, (2,)]
-    assert torch_pytree.flatten_one([1, (2,)])[0] == [1, (2,)]
-    assert torch_pytree.is_flattened(collections.namedtuple)
-    assert not torch_pytree.is_flattened(Unregistered)
-
-
-def test_registrations_are_found_in_torchs_table() -> None:
-    box = torch_pytree.registration_of(Box)
-    assert box is not None
-    assert (box.name, box.container, box.by_fields) == ("tests.Box", Box, True)
-    assert torch_pytree.registration_by_name("tests.Box") == box
-    ring = torch_pytree.registration_by_name("tests.Ring")
-    assert ring is not None
-    assert ring.to_dumpable is not None
-    assert not ring.by_fields
-    assert torch_pytree.registration_of(NamelessBox) is None
-    assert torch_pytree.registration_of(Unregistered) is None
-    assert torch_pytree.registration_by_name("NO_SERIALIZED_TYPE_NAME_FOUND") is None
-    by_class = torch_pytree.registration_by_name(f"{__name__}.NamelessBox")
-    assert by_class is not None
-    assert by_class.by_fields
-    found = torch_pytree.registration_by_fields("Box", ["low", "high", "tag"])
-    assert found == box
-    assert torch_pytree.registration_by_fields("Box", ["low"]) is None
-    assert torch_pytree.field_names(Place) == ("x", "y")
-    assert torch_pytree.field_names(Box) == ("low", "high", "tag")
-    assert torch_pytree.field_names(int) is None
 
 
 def same(one: Any, other: Any) -> bool:

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from corpus_documents import documents, same
-from external_weights import externalize
 
 from graphwire.analysis.validation.program_rules import validate
-from graphwire.errors import SchemaError, TargetError
+from graphwire.errors import SchemaError
 from graphwire.evolve.chain import downgrade, upgrade
 from graphwire.evolve.step import COMPACT_5_3, version_of
-from graphwire.evolve.steps.embedded import ExternalBytes, embed, embedded_tensors, swapped
-from graphwire.evolve.targets import supports
-from graphwire.schema import DRAFT, ScalarType, Version
+from graphwire.evolve.steps.embedded import embed, embedded_tensors
+from graphwire.schema import DRAFT, Version
 from graphwire.schema.trees import program_from_tree
 
 Tree = dict[str, Any]
@@ -93,24 +91,6 @@ def test_a_draft_by_another_hand_is_a_valid_program() -> None:
     assert (parameter.parameter_name, parameter.arg.name) == ("layer.w", "layer_w")
 
 
-def test_the_weights_of_a_draft_are_taken_out_in_this_machines_order() -> None:
-    (weight,) = embedded_tensors(HANDMADE)
-    assert (weight.name, weight.kind, weight.encoding) == ("layer.w", "parameter", "storage")
-    assert weight.data == struct.pack("<2f", 1.0, -2.5)
-    assert weight.meta is not None
-    assert weight.meta["storage_offset"] == {"as_int": 0}
-    assert weight.meta["layout"] == 7
-
-
-def test_weights_outside_of_a_draft_are_named_by_place_and_checksum() -> None:
-    outside, content = externalize(HANDMADE, "weights.bin")
-    (weight,) = embedded_tensors(outside)
-    assert isinstance(weight.data, ExternalBytes)
-    assert (weight.data.location, weight.data.offset, weight.data.length) == ("weights.bin", 0, 8)
-    assert content == struct.pack(">2f", 1.0, -2.5)
-    assert len(weight.data.checksum) == 64
-
-
 def test_a_program_of_today_becomes_a_draft_and_comes_back() -> None:
     tree, _ = upgrade(documents()["2.13.0", "linear"])
     draft = downgrade(tree, DRAFT)
@@ -124,32 +104,6 @@ def test_a_program_of_today_becomes_a_draft_and_comes_back() -> None:
     assert validate(program_from_tree(again)) == []
     assert again["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] == "weight"
     assert same(downgrade(again, DRAFT), draft)
-
-
-def test_what_the_draft_cannot_say_is_named() -> None:
-    tree, _ = upgrade(documents()["2.5.1", "buffer_counter"])
-    with pytest.raises(TargetError, match="the buffer 'n' that changes"):
-        downgrade(tree, DRAFT)
-    assert supports(tree, "torch-2.1") == []
-
-
-@pytest.mark.parametrize(
-    ("dtype", "bytes_in", "bytes_out"),
-    [
-        (ScalarType.BYTE, b"abc", b"abc"),
-        (ScalarType.HALF, b"abcd", b"badc"),
-        (ScalarType.LONG, b"abcdefgh", b"hgfedcba"),
-        (ScalarType.COMPLEXFLOAT, b"abcdefgh", b"dcbahgfe"),
-    ],
-)
-def test_elements_are_turned_around_one_by_one(dtype: ScalarType, bytes_in: bytes, bytes_out: bytes) -> None:
-    assert swapped(bytes_in, dtype) == bytes_out
-    assert swapped(bytes_out, dtype) == bytes_in
-
-
-def test_bytes_that_are_no_whole_elements_are_refused() -> None:
-    with pytest.raises(SchemaError, match="not a whole number of elements"):
-        swapped(b"abc", ScalarType.FLOAT)
 
 
 def test_constants_inside_a_document_of_2_1_are_taken_out() -> None:

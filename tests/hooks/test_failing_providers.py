@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import Plugin, registry_with
 from torch.utils import _pytree as pytree
 
 import graphwire
@@ -62,10 +63,7 @@ CODEC = {
 
 
 def registry(hook: str, members: dict[str, Any]) -> Registry:
-    plugin = type("Plugin", (), {hook: graphwire.hookimpl(lambda self: [made(**members)])})
-    # pluggy looks for the hook by its function's name.
-    getattr(plugin, hook).__name__ = hook
-    return Registry.discover().extended(plugin())
+    return registry_with(**{hook: [made(**members)]})
 
 
 @torch.library.custom_op("gw_failing::relu", mutates_args=())
@@ -118,9 +116,9 @@ def detected(program: Any, registry: Registry) -> Any:
 
 
 FORMATS, HANDLERS, CODECS = (
-    "graphwire_wire_formats",
-    "graphwire_op_handlers",
-    "graphwire_constant_codecs",
+    "wire_formats",
+    "op_handlers",
+    "constant_codecs",
 )
 CASES: list[tuple[str, dict[str, Any], Callable[[Any, Registry], Any], type[GraphwireError], str]] = [
     (FORMATS, FORMAT | {"encode": fails}, in_format, FormatError, "'failing' of plugin `Plugin` fails: RuntimeError: of the"),
@@ -221,11 +219,12 @@ METHODS = [
 ]
 
 
+FAILING = PluginInfo("failing", "gw-failing", "1.5")
+
+
 def installed(hook: Hook, members: dict[str, Any]) -> Registry:
-    plugin = type("Plugin", (), {hook.name: graphwire.hookimpl(lambda self: [made(**members)])})
-    getattr(plugin, hook.name).__name__ = hook.name
-    info = PluginInfo("failing", "gw-failing", "1.5")
-    return Registry([*discover_plugins(), load_plugin(info, plugin)])
+    plugin = Plugin(**{f"{hook.kind}s": [made(**members)]})
+    return Registry([*discover_plugins(), load_plugin(FAILING, lambda: plugin)])
 
 
 class Needing(torch.nn.Module):
@@ -357,19 +356,8 @@ def test_a_method_that_changes_torch_for_everybody_is_told_and_changes_nothing(
 
 def test_functions_of_steps_and_sections_of_metadata_are_called_the_same_way() -> None:
     steps = OpsetStep("failing", 1, 2, {"torch.ops.failing.f": lambda edit: fails()})
-    plugin = type(
-        "Plugin",
-        (),
-        {
-            "graphwire_opset_upgraders": graphwire.hookimpl(lambda self: [steps]),
-            "graphwire_metadata_keys": graphwire.hookimpl(
-                lambda self: [MetadataKey("failing", section=fails)]
-            ),
-        },
-    )
-    for name in ("graphwire_opset_upgraders", "graphwire_metadata_keys"):
-        getattr(plugin, name).__name__ = name
-    loaded = Registry([load_plugin(PluginInfo("failing", "gw-failing", "1.5"), plugin)])
+    plugin = Plugin(opset_upgraders=[steps], metadata_keys=[MetadataKey("failing", section=fails)])
+    loaded = Registry([load_plugin(FAILING, lambda: plugin)])
     (step,) = loaded.opset_steps
     section = loaded.metadata_keys["failing"].section
     assert section is not None

@@ -15,11 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from given_plugins import Plugin
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
-from graphwire.hooks import PluginInfo, Registry, default_registry, hookimpl
-from graphwire.registry import discovery, registry as registry_module
-from graphwire.registry.discovery import GraphwirePluginWarning
+from graphwire.hooks import PluginInfo, Registry, default_registry
+from graphwire.registry import GraphwirePluginWarning, discovery, registry as registry_module
 from graphwire.registry.interfaces import API_VERSION
 from graphwire_plugins import treespecs
 
@@ -101,33 +101,6 @@ def upgrader(from_version: int, to_version: int, *operators: str, namespace: str
     )
 
 
-class Plugin:
-    """A plugin object that provides what it was made with, by hook name without `graphwire_`."""
-
-    def __init__(self, **provided: list[Any]) -> None:
-        self.provided = provided
-
-    @hookimpl
-    def graphwire_wire_formats(self) -> list[Any]:
-        return self.provided.get("wire_formats", [])
-
-    @hookimpl
-    def graphwire_op_handlers(self) -> list[Any]:
-        return self.provided.get("op_handlers", [])
-
-    @hookimpl
-    def graphwire_treespec_serializers(self) -> list[Any]:
-        return self.provided.get("treespec_serializers", [])
-
-    @hookimpl
-    def graphwire_opset_upgraders(self) -> list[Any]:
-        return self.provided.get("opset_upgraders", [])
-
-    @hookimpl
-    def graphwire_constant_codecs(self) -> list[Any]:
-        return self.provided.get("constant_codecs", [])
-
-
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs a distribution in a folder on `sys.path`: `install("dist", "1.0", {"entry": "module"}, module=source)`."""
@@ -195,83 +168,6 @@ def test_plugins_are_sorted_by_distribution_and_name(install: Install) -> None:
     assert ours == [("Gw.Alpha", "b"), ("Gw.Alpha", "z"), ("gw-zeta", "C"), ("gw-zeta", "a")]
 
 
-BROKEN = {
-    "import error": ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
-    "syntax error": ("def", "SyntaxError"),
-    "exit on import": ("import sys; sys.exit(3)", "SystemExit: 3"),
-    "hook raises": (
-        "@hookimpl\ndef graphwire_wire_formats(): raise RuntimeError('boom')",
-        "RuntimeError: boom",
-    ),
-    "hook raises late": (
-        "@hookimpl\ndef graphwire_wire_formats():\n yield\n raise RuntimeError('boom')",
-        "boom",
-    ),
-    "wrong signature": (
-        "@hookimpl\ndef graphwire_wire_formats(tree): return []",
-        "takes (tree), and is called with no arguments",
-    ),
-    "unknown hook": (
-        "@hookimpl\ndef graphwire_wire_format(): return []",
-        "unknown hook 'graphwire_wire_format'",
-    ),
-    "no hooks": ("def graphwire_wire_formats(): return []", "implements none of the hooks"),
-    "returns None": (
-        "@hookimpl\ndef graphwire_wire_formats(): return 3",
-        "returns 3, not a list of WireFormat",
-    ),
-    "returns text": (
-        "@hookimpl\ndef graphwire_wire_formats(): return 'json'",
-        "returns 'json', not a list",
-    ),
-    "not a provider": ("@hookimpl\ndef graphwire_wire_formats(): return [object()]", "it has no `name`"),
-    "a class": (
-        "@hookimpl\ndef graphwire_wire_formats(): return [Format]",
-        "it is a class; provide an instance",
-    ),
-    "lacks a method": (
-        "@hookimpl\ndef graphwire_wire_formats(): return [Half()]",
-        "it has no method `decode`",
-    ),
-    "wrong attribute": (
-        "@hookimpl\ndef graphwire_wire_formats(): return [Format(3)]",
-        "`name` is 3, not text",
-    ),
-    "twice": (
-        "@hookimpl\ndef graphwire_wire_formats(): return [Format('x'), Format('x')]",
-        "provides .x, x twice",
-    ),
-}
-PRELUDE = """
-from graphwire.registry.interfaces import hookimpl
-class Half:
-    name, suffix = "half", ".half"
-    def encode(self, tree): return b""
-    def matches(self, head): return False
-class Format(Half):
-    def __init__(self, name): self.name, self.suffix = name, f".{name}"
-    def decode(self, buffer): return None
-"""
-
-
-@pytest.mark.parametrize(("source", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_plugin_is_a_warning_and_the_others_go_on(
-    install: Install, source: str, reason: str
-) -> None:
-    install("gw-bad", "0.3", {"bad": "gw_bad"}, gw_bad=PRELUDE + source)
-    install("gw-good", "1.2", {"good": "gw_good"}, gw_good=FORMAT.format(name="good", suffix=".good"))
-    with pytest.warns(GraphwirePluginWarning, match="gw-bad==0.3") as caught:
-        registry = Registry.only("bad", "good")
-    assert len(caught) == 1
-    info = of_distribution(registry, "gw-bad")
-    assert info.status == "broken"
-    assert reason in info.reason
-    assert reason in str(caught[0].message)
-    assert (info.hooks, info.names) == ((), {})
-    assert info.load_seconds > 0
-    assert list(registry.wire_formats) == ["good"]
-
-
 def test_an_entry_point_may_name_an_object_and_a_missing_one_is_broken(install: Install) -> None:
     source = (
         FORMAT.format(name="inner", suffix=".inner")
@@ -318,18 +214,6 @@ def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is
     assert one.name == "one"
 
 
-def test_nobody_takes_a_name_from_the_box(install: Install) -> None:
-    install("gw-json", "1.0", {"mine": "gw_json"}, gw_json=FORMAT.format(name="json", suffix=".mine"))
-    with pytest.warns(
-        GraphwirePluginWarning, match="'json' is claimed by plugin `json` of graphwire"
-    ) as warned:
-        registry = Registry.only("graphwire", "gw-json")
-    assert len(warned) == 1
-    owner = registry.owner_of("wire_format", "json")
-    assert owner is not None
-    assert owner.distribution == "graphwire"
-
-
 # ------------------------------------------------------------------------------------------ the version of the interface
 
 
@@ -351,8 +235,8 @@ def test_the_version_that_a_plugin_is_written_for_is_known() -> None:
     class Versioned(Plugin):
         GRAPHWIRE_API = API_VERSION
 
-    assert Registry.of(Versioned()).plugins[0].api_version == API_VERSION
-    assert Registry.of(Plugin()).plugins[0].api_version == 1
+    assert Registry.of(Versioned(commands=[])).plugins[0].api_version == API_VERSION
+    assert Registry.of(Plugin(commands=[])).plugins[0].api_version == 1
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, None])
@@ -361,7 +245,7 @@ def test_a_version_that_is_none_is_refused(version: object) -> None:
         GRAPHWIRE_API = version
 
     with pytest.raises(PluginError, match="GRAPHWIRE_API"):
-        Registry.of(Versioned())
+        Registry.of(Versioned(commands=[]))
 
 
 def test_a_plugin_that_imports_what_graphwire_has_not_may_be_for_another_version(install: Install) -> None:

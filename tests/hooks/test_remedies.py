@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import Plugin
 
 import graphwire
 from graphwire.cli.terminal import as_command
 from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
 from graphwire.hooks import OpsetStep, PluginInfo, Registry
-from graphwire.registry import discover_plugins, is_older, load_plugin
-from graphwire.registry.discovery import GraphwirePluginWarning, LoadedPlugin
+from graphwire.registry import GraphwirePluginWarning, discover_plugins, is_older, load_plugin
+from graphwire.registry.discovery import LoadedPlugin
 from graphwire.testing import assert_same_program
 
 BOX = discover_plugins(frozenset({"graphwire"}))
@@ -36,18 +37,9 @@ class Handler:
         return torch.ops.gw_remedy.f.default if name == "torch.ops.gw_remedy.f.default" else None
 
 
-class Plugin:
-    def __init__(self, *steps: OpsetStep, **members: Any) -> None:
-        self.handler = type("Other", (Handler,), members)()
-        self.steps = steps
-
-    @graphwire.hookimpl
-    def graphwire_op_handlers(self) -> list[Any]:
-        return [self.handler]
-
-    @graphwire.hookimpl
-    def graphwire_opset_upgraders(self) -> list[Any]:
-        return list(self.steps)
+def plugin_with(*steps: OpsetStep, **members: Any) -> Plugin:
+    handler = type("Other", (Handler,), members)()
+    return Plugin(op_handlers=[handler], opset_upgraders=steps)
 
 
 STEPS = (OpsetStep("gw_remedy", 1, 2), OpsetStep("gw_remedy", 2, 3))
@@ -58,7 +50,7 @@ def registry(version: str | None, plugin: Any = None, *others: Any) -> Registry:
     named = (
         []
         if version is None
-        else [load_plugin(PluginInfo("acme", "acme", version), lambda: plugin or Plugin(*STEPS))]
+        else [load_plugin(PluginInfo("acme", "acme", version), lambda: plugin or plugin_with(*STEPS))]
     )
     more = [
         load_plugin(PluginInfo(f"rival{i}", "rival", "7"), lambda each=each: each)
@@ -103,13 +95,13 @@ def test_one_that_is_missing_is_to_be_installed(data: bytes) -> None:
 
 
 def test_one_that_is_too_old_is_to_be_updated(data: bytes) -> None:
-    text = told(data, registry("1.9", Plugin(prefixes=("torch.ops.gw_other.",))))
+    text = told(data, registry("1.9", plugin_with(prefixes=("torch.ops.gw_other.",))))
     assert "Update acme (1.9 is installed): the file says that it was written with 2.0" in text
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "10.0", "2.0.post1"])
 def test_nobody_is_told_to_install_what_is_older_than_what_is_there(version: str, data: bytes) -> None:
-    text = told(data, registry(version, Plugin(prefixes=("torch.ops.gw_other.",))))
+    text = told(data, registry(version, plugin_with(prefixes=("torch.ops.gw_other.",))))
     assert "pip install" not in text
     assert f"acme {version} is installed, which no longer has torch.ops.gw_remedy.f.default" in text
 
@@ -122,7 +114,7 @@ def test_one_that_is_dropped_is_to_be_let_in(data: bytes) -> None:
 
 
 def test_one_that_is_broken_is_to_be_repaired(data: bytes) -> None:
-    text = told(data, registry("2.0", Plugin(opset_version="3")))
+    text = told(data, registry("2.0", plugin_with(opset_version="3")))
     assert "`acme` of acme==2.0 is broken" in text
     assert (
         "`opset_version` is '3', not an int. Update or uninstall it, or name it in GRAPHWIRE_DISABLE_PLUGINS"
@@ -132,7 +124,7 @@ def test_one_that_is_broken_is_to_be_repaired(data: bytes) -> None:
 
 
 def test_one_of_two_that_conflict_is_to_go(data: bytes, exported: Any) -> None:
-    both = registry("2.0", None, Plugin(opset_version=4))
+    both = registry("2.0", None, plugin_with(opset_version=4))
     with pytest.raises(PluginConflictError) as saving:
         graphwire.dumps(exported, registry=both)
     for text in (told(data, both), str(saving.value)):
@@ -143,7 +135,7 @@ def test_one_of_two_that_conflict_is_to_go(data: bytes, exported: Any) -> None:
 
 
 def test_one_for_a_newer_interface_asks_for_a_newer_graphwire(data: bytes) -> None:
-    plugin = Plugin()
+    plugin = plugin_with()
     plugin.GRAPHWIRE_API = 99  # type: ignore[attr-defined]
     text = told(data, registry("2.0", plugin))
     assert "update graphwire" in text
@@ -167,9 +159,10 @@ def _formats() -> list[Any]:
 
 def test_a_step_that_is_missing_is_asked_for_where_the_plugin_comes_from(data: bytes) -> None:
     old = graphwire.dumps(
-        graphwire.loads(data, registry=registry("2.0")), registry=registry("0.9", Plugin(opset_version=1))
+        graphwire.loads(data, registry=registry("2.0")),
+        registry=registry("0.9", plugin_with(opset_version=1)),
     )
-    text = told(old, registry("2.0", Plugin(STEPS[1])))
+    text = told(old, registry("2.0", plugin_with(STEPS[1])))
     assert "no upgrader from 1 to 2" in text
     assert "Ask the maintainers of plugin `acme` of acme==2.0 for the step" in text
     assert "pip install" not in text
@@ -177,20 +170,22 @@ def test_a_step_that_is_missing_is_asked_for_where_the_plugin_comes_from(data: b
 
 def test_a_step_that_is_broken_is_named_with_its_fault(data: bytes) -> None:
     old = graphwire.dumps(
-        graphwire.loads(data, registry=registry("2.0")), registry=registry("0.9", Plugin(opset_version=1))
+        graphwire.loads(data, registry=registry("2.0")),
+        registry=registry("0.9", plugin_with(opset_version=1)),
     )
     broken = OpsetStep("gw_remedy", 1, 2, {"torch.ops.gw_remedy.f.default": lambda: None})
-    text = told(old, registry("2.0", Plugin(broken, STEPS[1])))
+    text = told(old, registry("2.0", plugin_with(broken, STEPS[1])))
     assert "that of torch.ops.gw_remedy.f.default takes ()" in text
     assert "Update or uninstall it" in text
 
 
 def test_a_typo_in_an_upgrader_is_the_upgraders(data: bytes) -> None:
     old = graphwire.dumps(
-        graphwire.loads(data, registry=registry("2.0")), registry=registry("0.9", Plugin(opset_version=1))
+        graphwire.loads(data, registry=registry("2.0")),
+        registry=registry("0.9", plugin_with(opset_version=1)),
     )
     typo = OpsetStep("gw_remedy", 1, 2, {"torch.ops.gw_remedy.f.default": lambda edit: edit.set("yy", 2.0)})
-    text = told(old, registry("2.0", Plugin(typo, STEPS[1])))
+    text = told(old, registry("2.0", plugin_with(typo, STEPS[1])))
     assert "gw_remedy 1 -> 2" in text
     assert "has no parameter yy" in text
     assert "an opset upgrader is needed" not in text

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import Plugin
 from torch.utils import _pytree as pytree
 
 import graphwire
@@ -68,19 +69,19 @@ class Rows:
         return context
 
 
-class Plugin:
-    @graphwire.hookimpl
-    def graphwire_treespec_serializers(self) -> list[Any]:
-        return [Rows()]
-
-
 class Model(torch.nn.Module):
     def forward(self, row: Row) -> Row:
         return Row([cell + 1 for cell in row.cells])
 
 
 INSTALLED = discover_plugins()
-REGISTRY = Registry([*INSTALLED, load_plugin(PluginInfo("rows", "gw-rows", "1.5"), Plugin)])
+
+
+def loaded(info: PluginInfo, **provided: list[Any]) -> LoadedPlugin:
+    return load_plugin(info, lambda: Plugin(**provided))
+
+
+REGISTRY = Registry([*INSTALLED, loaded(PluginInfo("rows", "gw-rows", "1.5"), treespec_serializers=[Rows()])])
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +132,7 @@ def test_a_file_in_a_foreign_format_says_what_to_install(program: Any) -> None:
         def matches(self, head: bytes) -> bool:
             return False
 
-    class PlainPlugin:
-        @graphwire.hookimpl
-        def graphwire_wire_formats(self) -> list[Any]:
-            return [Plain()]
-
-    registry = Registry([*INSTALLED, load_plugin(PluginInfo("plain", "gw-plain", "0.3"), PlainPlugin)])
+    registry = Registry([*INSTALLED, loaded(PluginInfo("plain", "gw-plain", "0.3"), wire_formats=[Plain()])])
     simple = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     data = graphwire.dumps(simple, format="plain", registry=registry)
     assert graphwire.loads(data, registry=registry).graph is not None
@@ -177,12 +173,8 @@ def test_containers_of_plugins_are_imported_only_when_a_program_has_them() -> No
             asked.append(self.name)
             return Row
 
-    class HeavyPlugin:
-        @graphwire.hookimpl
-        def graphwire_treespec_serializers(self) -> list[Any]:
-            return [Heavy()]
-
-    registry = Registry([*INSTALLED, load_plugin(PluginInfo("heavy", "gw-heavy", "1"), HeavyPlugin)])
+    heavy = loaded(PluginInfo("heavy", "gw-heavy", "1"), treespec_serializers=[Heavy()])
+    registry = Registry([*INSTALLED, heavy])
     plain = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     graphwire.loads(graphwire.dumps(plain, registry=registry), registry=registry)
     assert asked == []
@@ -231,11 +223,11 @@ class _Format(JsonFormat):
 
 
 PROVIDERS = {
-    "graphwire_wire_formats": _Format(),
-    "graphwire_op_handlers": _Handler(),
-    "graphwire_treespec_serializers": Rows(),
-    "graphwire_constant_codecs": _Codec(),
-    "graphwire_weight_stores": _Store(),
+    "wire_formats": _Format(),
+    "op_handlers": _Handler(),
+    "treespec_serializers": Rows(),
+    "constant_codecs": _Codec(),
+    "weight_stores": _Store(),
 }
 
 
@@ -259,11 +251,9 @@ class Lacking(torch.nn.Module):
 
 
 def with_plugins(*hooks: str) -> Registry:
-    plugins = []
-    for hook in hooks:
-        plugin = type("Plugin", (), {hook: graphwire.hookimpl(lambda self, hook=hook: [PROVIDERS[hook]])})
-        getattr(plugin, hook).__name__ = hook
-        plugins.append(load_plugin(PluginInfo(hook, f"gw-{hook.split('_')[1]}", "1.5"), plugin))
+    plugins = [
+        loaded(PluginInfo(hook, distribution(hook), "1.5"), **{hook: [PROVIDERS[hook]]}) for hook in hooks
+    ]
     return Registry([*INSTALLED, *plugins])
 
 
@@ -275,7 +265,7 @@ def lacking_program() -> Any:
 
 
 def distribution(hook: str) -> str:
-    return f"gw-{hook.split('_')[1]}"
+    return f"gw-{hook.partition('_')[0]}"
 
 
 def loads_from_url(file: Path, registry: Registry) -> None:
@@ -300,7 +290,7 @@ def test_one_message_lists_every_plugin_of_a_file_that_is_missing(
     there: tuple[str, ...], lacking_program: Any, tmp_path: Path
 ) -> None:
     file, everything = tmp_path / "a.pt2", with_plugins(*PROVIDERS)
-    format = "lacking" if "graphwire_wire_formats" not in there else "json"
+    format = "lacking" if "wire_formats" not in there else "json"
     weights = str(tmp_path / "w.lacking")
     graphwire.save(lacking_program, file, format=format, weights=weights, registry=everything)
     assert graphwire.load(file, registry=everything) is not None

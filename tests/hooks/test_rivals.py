@@ -23,7 +23,7 @@ import graphwire
 from graphwire.errors import OpsetError, PluginConflictError, UnknownFormatError
 from graphwire.evolve.planner import plan
 from graphwire.hooks import Registry
-from graphwire.registry.discovery import GraphwirePluginWarning
+from graphwire.registry import GraphwirePluginWarning
 
 FORMATS = ("json", "msgpack", "cbor")
 

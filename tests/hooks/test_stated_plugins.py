@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import GraphwireError, PluginConflictError, UnknownFormatError
 from graphwire.hooks import Registry
-from graphwire.registry.discovery import GraphwirePluginWarning
+from graphwire.registry import GraphwirePluginWarning
 
 SOURCES = {
     "wire_format": '''
@@ -288,15 +289,6 @@ def test_one_that_makes_every_start_slow_is_named(command: str, install: Any, tm
 
 def test_others_are_added_and_what_is_stated_is_still_found(install: Any) -> None:
     install("wire_format")
-    more = Registry.discover().extended(
-        type("Plugin", (), {"graphwire_commands": staticmethod(graphwire.hookimpl(_no_commands))})
-    )
+    more = registry_with(commands=[])
     assert imported() == set()
     assert more.wire_format("stated").name == "stated"
-
-
-def _no_commands() -> list[Any]:
-    return []
-
-
-_no_commands.__name__ = "graphwire_commands"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+from given_plugins import Plugin
 from hypothesis import given, strategies as st
 
-import graphwire
 from graphwire.hooks import Chunk, Registry, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire.weights.external_record import ExternalRecord
@@ -45,10 +45,6 @@ class GivenStore:
 
     def write(self, folder: StoreFolder, location: str, tensors: Any) -> Any:
         return location, {}
-
-    @graphwire.hookimpl
-    def graphwire_weight_stores(self) -> list[GivenStore]:
-        return [self]
 
 
 @st.composite
@@ -130,7 +126,7 @@ def test_a_record_is_what_numpy_makes_of_its_regions(data: st.DataObject, dtype:
         reference = RecordReference(record.nbytes, regions)
         assert list(regions_problems(reference, 1, "here")) == []
         files = {each.name: FileFacts(each.stat().st_size) for each in Path(path).iterdir()}
-        registry = Registry.of(GivenStore(StoreIndex(tensors, files)))
+        registry = Registry.of(Plugin(weight_stores=[GivenStore(StoreIndex(tensors, files))]))
         references = WeightReferences([StoreReference("given", "")], {RECORD: reference})
         with OpenedStores(references, [StorePlace("given", Folder(path), "")], registry) as stores:
             assert stores.problems([reference]) == []

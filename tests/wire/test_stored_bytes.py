@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 
 import graphwire
 from graphwire.errors import ChecksumError, GraphwireError, WeightsError
-from graphwire.hooks import Limits, NewTensor, Registry, StoredTensor, StoreFolder, StoreIndex
+from graphwire.hooks import Limits, NewTensor, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
 
 ROWS, COLUMNS = 64, 600
@@ -68,10 +69,6 @@ class DeflatedStore:
             file.write(b"\n".join((repr(head).encode(), b"".join(parts.values()))))
         return location, {name: name for name in tensors}
 
-    @graphwire.hookimpl
-    def graphwire_weight_stores(self) -> list[Any]:
-        return [self]
-
 
 class Model(torch.nn.Module):
     def __init__(self) -> None:
@@ -83,7 +80,7 @@ class Model(torch.nn.Module):
         return self.linear(x) + self.bias
 
 
-REGISTRY = Registry.discover().extended(DeflatedStore())
+REGISTRY = registry_with(weight_stores=[DeflatedStore()])
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +244,7 @@ def test_a_wrong_reader_is_an_error_that_names_the_store(reader: type[Inflated],
         pass
 
     Wrong.reader = reader
-    given: dict[str, Any] = {"registry": Registry.discover().extended(Wrong())}
+    given: dict[str, Any] = {"registry": registry_with(weight_stores=[Wrong()])}
     for read in (graphwire.load, graphwire.load_module):
         with pytest.raises(GraphwireError, match=r"deflated|not those that were saved"):
             read(saved, **given)
@@ -274,7 +271,7 @@ def test_bytes_that_change_between_two_reads_are_noticed(saved: Path) -> None:
     class Wrong(DeflatedStore):
         reader = Changing
 
-    registry = Registry.discover().extended(Wrong())
+    registry = registry_with(weight_stores=[Wrong()])
     graphwire.load(saved, registry=registry)
     with pytest.raises(ChecksumError, match="not those that were saved"):
         graphwire.load(saved, registry=registry)

@@ -171,7 +171,6 @@ def test_a_misaligned_tensor_is_accepted(tmp_path: Path) -> None:
 
 # ----------------------------------------------------------------------------------------------------------- damaged files
 
-PAIR = {"a": ENTRY, "b": {**ENTRY, "data_offsets": [8, 16]}}
 DAMAGED: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "fewer than the 8"),
     "seven bytes": (bytes(7), "fewer than the 8"),
