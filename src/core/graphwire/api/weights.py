@@ -308,44 +308,26 @@ class AttachedWeights(Closing):
         Raises:
             WeightsError: files or tensors are missing or changed; the error lists all of them.
         """
-        if problems := self.problems(payloads):
+        records = self._external(payloads)
+        if problems := self._problems(records):
             raise WeightsError(problems, remedy=_REMEDIES.get(problems[0].kind, _FETCH))
-        for record in self._external(payloads):
+        for record in records:
             record.expect()
 
-    def problems(self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None) -> list[Problem]:
-        """Return what is wrong with the files of a program's weights, without reading elements.
-
-        Args:
-            records: the records; by default those of the payloads.
-        """
-        external = self._external(payloads) if records is None else list(records)
-        empty = [each for each in external if each.nbytes and not each.reference.regions]
+    def _problems(self, records: list[ExternalRecord]) -> list[Problem]:
+        """Return what is wrong with the files of records, without reading elements."""
+        empty = [each for each in records if each.nbytes and not each.reference.regions]
         if empty:
             return [Problem(WEIGHTS.rstrip("/"), "no-weights", f"{_NONE} ({len(empty)} are missing)")]
         found: list[Problem] = []
-        for stores in dict.fromkeys(each.stores for each in external):
-            missing = self._missing_plugin()
-            found += missing or stores.problems(
-                [each.reference for each in external if each.stores is stores]
-            )
+        for stores in dict.fromkeys(each.stores for each in records):
+            of_stores = [each.reference for each in records if each.stores is stores]
+            found += self._missing_plugin() or stores.problems(of_stores)
         return found
 
-    def damage(
-        self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None
-    ) -> list[GraphwireError]:
-        """Read all external weights, and return an error for each record whose bytes are not those that were saved.
-
-        Args:
-            records: the records; by default those of the payloads.
-        """
-        errors: list[GraphwireError] = []
-        for record in self._external(payloads) if records is None else records:
-            try:
-                record.verify()
-            except GraphwireError as error:
-                errors.append(error)
-        return errors
+    def damage(self, payloads: Payloads) -> list[GraphwireError]:
+        """Read all external weights, and return an error for each record whose bytes are not those that were saved."""
+        return _damage(self._external(payloads))
 
     def problems_of_all(self, payloads: Payloads) -> list[Problem]:
         """Return what is wrong with a program's weights, of every rank if none was chosen. Reads all elements."""
@@ -366,9 +348,9 @@ class AttachedWeights(Closing):
                 for name, each in table.items()
                 if name in names
             ]
-        if problems := self.problems(payloads, records):
+        if problems := self._problems(records):
             return problems
-        return [Problem(each.place, "weights", each.problem) for each in self.damage(payloads, records)]
+        return [Problem(each.place, "weights", each.problem) for each in _damage(records)]
 
     def references_from(self, file: object) -> WeightReferences | None:
         """Return the references as a file in another folder has them: all, or those of the chosen rank.
@@ -509,6 +491,16 @@ def _below(folder: Path | str, name: str) -> Path | str:
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
 _REMEDIES = {"no-weights": _GIVE, "rank": RANK_REMEDY}
+
+
+def _damage(records: Iterable[ExternalRecord]) -> list[GraphwireError]:
+    errors: list[GraphwireError] = []
+    for record in records:
+        try:
+            record.verify()
+        except GraphwireError as error:
+            errors.append(error)
+    return errors
 
 
 def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:
