@@ -20,7 +20,7 @@ async function bundled(entry) {
     bundle: true,
     minify: true,
     write: false,
-    charset: "ascii",
+    charset: "utf8",
     format: "iife",
     legalComments: "none",
     target: TARGET,
@@ -35,9 +35,11 @@ function licenses() {
     const folders = [join(HERE, "node_modules", name), join(HERE, "../graphwire-js/node_modules", name)];
     const [text] = folders.flatMap((folder) => ["LICENSE", "LICENSE.md"].flatMap((file) => readIfThere(join(folder, file))));
     if (text === undefined) throw new Error(`${name} has no license`);
-    return `${name}\n\n${text.trim()}`;
+    return [name, text.trim()];
   });
-  return [`graphwire\n\n${own}`, ...others].join("\n\n\n");
+  const texts = [...new Set(others.map(([, text]) => text))]; // packages of one text share it
+  const named = texts.map((text) => [...others.filter(([, each]) => each === text).map(([name]) => name), text].join("\n\n"));
+  return [`graphwire\n\n${own}`, ...named].join("\n\n\n");
 }
 
 function readIfThere(path) {

@@ -226,8 +226,8 @@ for (const [width, height] of [[1440, 900], [390, 844]] as const) {
   }, { width, height });
 }
 
-for (const name of ["convnet", "dense", "cond", "transformer"]) {
-  shown(`the whole program fits the first screen, and nothing stands on it: ${name}`, name, async (page) => {
+for (const [name, width, height] of ["convnet", "dense", "cond", "transformer", "work", "twice", "chain"].flatMap((each) => [[each, 1440, 900], [each, 390, 844]] as const)) {
+  shown(`the whole program fits the first screen of ${width} × ${height}, and nothing stands on it: ${name}`, name, async (page) => {
     const stage = await page.locator("#drawing").boundingBox();
     assert.ok(stage !== null);
     for (const box of await page.locator("#drawing .box").all()) {
@@ -236,7 +236,7 @@ for (const name of ["convnet", "dense", "cond", "transformer"]) {
     }
     const covering = await page.evaluate(() => [...document.querySelectorAll("#foot, #view")].filter((each) => each.getBoundingClientRect().bottom > (document.getElementById("drawing")?.getBoundingClientRect().top ?? 0) && each.getBoundingClientRect().top < (document.getElementById("drawing")?.getBoundingClientRect().bottom ?? 0)).length);
     assert.equal(covering, 0);
-  }, { width: 1440, height: 900 });
+  }, { width, height });
 }
 
 shown("nodes that only reshape have boxes on request, which is remembered", "deep", async (page) => {

@@ -14,12 +14,14 @@ import { layeredLayout } from "../src/layout/layered.js";
 import { inOrder, meets, type Arrangement, type Connection, type Sized } from "../src/layout/places.js";
 import { labelBox, sceneOf } from "../src/layout/scene.js";
 import { clipped, visibleText } from "../src/layout/text.js";
+import { isPassing } from "../src/model/categories.js";
 import { DEFAULTS, defaultsOf, schemaDefaults } from "../src/model/defaults.js";
 import { framesOf, type Frame, type FrameStep } from "../src/model/frames.js";
 import { within, type Item } from "../src/model/items.js";
-import { firstOpen } from "../src/model/levels.js";
+import { firstOpen, levelsOf } from "../src/model/levels.js";
 import { guardText, mathematics } from "../src/model/mathematics.js";
 import { colourAt, measuresOf, numbersOf } from "../src/model/overlay.js";
+import { shorten } from "../src/model/runs.js";
 import { Index } from "../src/model/search.js";
 import { shownOf, type Shown } from "../src/model/shown.js";
 import { bytesText, scaledText } from "../src/model/values.js";
@@ -155,7 +157,7 @@ test("time runs down: no wire goes up, however programs are folded", async () =>
     const some = (part: number): Set<Item> => new Set([root, ...all.filter((_, index) => index % 3 !== part)]);
     for (const open of [new Set([root]), new Set(all), some(0), some(1), some(2)]) {
       for (const reshapes of [true, false]) {
-        const scene = sceneOf(root, { open, weights: reshapes, reshapes });
+        const scene = sceneOf(root, { open, weights: reshapes, reshapes, screen: reshapes ? undefined : SCREEN });
         for (const { points, links } of scene.wires) {
           points.forEach(({ y }, index) => { assert.ok(index === 0 || y >= (points[index - 1]?.y ?? 0) - 0.5, `${name}: ${links[0]?.from.path} → ${links[0]?.to.path}`); });
         }
@@ -192,6 +194,7 @@ test("a program that is too tall for the screen stands in columns that fit, also
     const found = inColumns(arrange, sizes, connections, SCREEN);
     assert.equal(overlaps(sizes, found), 0, `seed ${seed}`);
     if (found.cut !== undefined) assert.ok(found.height <= SCREEN.height && found.width <= SCREEN.width, `seed ${seed}: ${found.width} × ${found.height}`);
+    assert.equal(overlaps(sizes, inColumns(arrange, sizes, connections, { width: 3000, height: 100 + 100 * (seed % 6) })), 0, `seed ${seed}`);
     const { width: most, height: tall } = inColumns(arrange, sizes, connections, { width: 60, height: 60 });
     assert.ok(most < 4000 && tall < 8000, "what fits no screen is as without one");
   }
@@ -227,10 +230,38 @@ test("a module that is called twice has two frames, and one of a single operator
 test("equal layers are one box at first, also many outputs", async () => {
   const { side } = await shown(["deep.pt2"]);
   const runs = [...within(side.items.root)].filter(({ kind }) => kind === "run");
-  assert.deepEqual(runs.map(titleOf), ["layers 0–11 · 12 × Layer", "30 outputs"]);
+  assert.deepEqual(runs.map(titleOf), ["layers 0–11 · 12 × Layer", "30 × mul", "30 outputs"]);
   const many = [...within((await shown(["dense.pt2"])).side.items.root)].filter(({ kind, parent }) => kind === "run" && parent?.kind === "program");
   assert.deepEqual(many.map(titleOf), ["60 × add", "60 outputs"]);
   assert.ok(sceneOf(side.items.root, { open: firstOpen(side.items.root), weights: false, reshapes: false }).boxes.length < 40);
+});
+
+test("what takes turns is one box", async () => {
+  const runs = [...within((await shown(["chain.pt2"])).side.items.root)].filter(({ kind }) => kind === "run");
+  assert.equal(runs.map(titleOf)[0], "120 × (add, relu, mul)");
+  assert.deepEqual([...within((await shown(["twice.pt2"])).side.items.root)].filter(({ kind }) => kind === "run"), [], "two turns are none");
+});
+
+test("members are made fewer until they are seen, in their order, and none is lost", async () => {
+  for (const name of ["dense.pt2", "work.pt2", "loop.pt2", "twice.pt2"]) {
+    const { root, all } = (await shown([name])).side.items;
+    const leaves = (): string[] => [...within(root)].filter(({ kind }) => kind !== "run").map(({ path }) => path);
+    const [before, counts] = [leaves(), [] as number[]];
+    shorten(root, all, () => counts.push(root.children.filter((item) => !isPassing(item) && item.kind !== "weight").length) === 0);
+    assert.ok(counts.every((count, index) => index === 0 || count <= (counts[index - 1] ?? 0)) && root.children.filter((item) => item.kind !== "weight").length < 14, `${name}: ${counts.join()}`);
+    assert.deepEqual(leaves(), before);
+    for (const item of within(root)) for (const child of item.children) assert.ok(child.parent === item && all[child.id] === child);
+    for (const run of within(root)) if (run.kind === "run") assert.ok(run.children.some((item) => !isPassing(item)), "a run that shows something");
+  }
+});
+
+test("a group has few ports, however many values leave it", async () => {
+  const { root } = (await shown(["dense.pt2"])).side.items;
+  for (const { ports, group } of levelsOf(root, { open: groups(root), weights: false, reshapes: true }).values()) {
+    for (const side of ["in", "out"]) assert.ok(ports.filter((port) => port.side === side).length <= 40, group.path);
+  }
+  const wires = sceneOf(root, { open: groups(root), weights: false, reshapes: true }).wires.flatMap(({ links, arrives }) => (arrives ? links : []));
+  for (const item of within(root)) if (item.kind === "output") assert.ok(wires.some(({ to }) => to === item), item.path);
 });
 
 test("a thousand boxes in a row stand in several, and a long chain in columns", () => {

@@ -90,8 +90,8 @@ function weightLine(item: Item): string {
     while (isPassing(maker) && maker.operands[0] !== undefined) maker = maker.operands[0].from;
     return maker.kind === "weight" ? [`${argument} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : ""}`] : [];
   });
-  const lines = weights.slice(0, MOST_WEIGHTS);
-  return [...lines, ...(weights.length > MOST_WEIGHTS ? [`${weights.length - MOST_WEIGHTS} more`] : [])].join(" · ");
+  if (!item.isGroup && weights.length <= MOST_WEIGHTS) return weights.join(" · ");
+  return weights.length === 0 ? "" : `${plural(weights.length, "weight")}${weights.some((text) => text.endsWith("≠")) ? " ≠" : ""}`;
 }
 
 /** `64×3×7×7` for `float32 [64, 3, 7, 7]` */

@@ -9,6 +9,8 @@ const RATIO = 1.6;
 const GAP = 3 * BOX_GAP;
 /** How many more columns are tried, so that each fits. */
 const MORE = 2;
+/** The room between rows where more does not fit. */
+const TIGHT = 19;
 /** Longer wires are cut, too, where columns are too wide with them. */
 const LONG = 160;
 
@@ -21,6 +23,8 @@ export function inColumns(arrange: Arrange, sizes: readonly Sized[], connections
   const given = arrange([...sizes.keys()], [...connections.keys()]);
   const { places, width, height } = given;
   if (height <= tall) return given;
+  const tight = squeezed(given, sizes);
+  if (screen !== undefined && tight.height <= tall) return tight;
   const least = screen !== undefined ? Math.ceil(height / tall) : Math.round(Math.sqrt((height * RATIO) / (width + GAP)));
   for (let count = Math.max(2, least); count <= least + MORE; count++) {
     const tops = cuts(given, sizes, count);
@@ -37,6 +41,24 @@ export function inColumns(arrange: Arrange, sizes: readonly Sized[], connections
     if (screen === undefined || (found.height <= tall && found.width <= screen.width)) return found;
   }
   return height <= TALL ? given : inColumns(arrange, sizes, connections); // what does not fit is read from the top
+}
+
+/** Returns an arrangement with less room between its rows: as much as the label of a wire needs. */
+function squeezed(given: Arrangement, sizes: readonly Sized[]): Arrangement {
+  const order = given.places.map(({ y }, index) => [y, y + (sizes[index]?.height ?? 0)] as const).sort(([a], [b]) => a - b);
+  const rows: [top: number, bottom: number, saved: number][] = [];
+  for (const [top, bottom] of order) {
+    const last = rows.at(-1);
+    if (last !== undefined && top <= last[1]) last[1] = Math.max(last[1], bottom);
+    else rows.push([top, bottom, last === undefined ? 0 : last[2] + Math.max(0, top - last[1] - TIGHT)]);
+  }
+  const moved = ({ x, y }: Point): Point => { // in a gap a point is as far along as before
+    const at = rows.findLastIndex(([top]) => top <= y);
+    const [, bottom = 0, saved = 0] = rows[at] ?? [];
+    const [top = bottom, , later = saved] = rows[at + 1] ?? [];
+    return { x, y: y - saved - (y > bottom && top > bottom ? ((later - saved) * (y - bottom)) / (top - bottom) : 0) };
+  };
+  return { ...given, places: given.places.map(moved), bends: given.bends.map((points) => points.map(moved)), height: given.height - (rows.at(-1)?.[2] ?? 0) };
 }
 
 /** Lays out each column by itself, without the connections that leave it. */

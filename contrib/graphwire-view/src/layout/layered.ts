@@ -9,8 +9,9 @@ import { BOX_GAP, MOST_WIDTH, RANK_GAP, type Arrangement, type Connection, type 
 /** Edges over more ranks than this go through a lane. */
 const LONG = 10;
 const SWEEPS = 4;
+const VERY_WIDE = 0.6 * MOST_WIDTH;
 const LANE = 14;
-/** The lanes, and how many edges one of them leads from its box. Further edges are cut. */
+/** The lanes, and the edges that pass a rank; how many edges one lane leads from its box. Further edges are cut. */
 const MAX_LANES = 40;
 const MAX_OF_LANE = 40;
 
@@ -26,7 +27,9 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
   const ranks = ranksOf(boxes, connections, wide);
   const cells: Cell[] = boxes.map((box, index) => ({ rank: ranks[index] ?? 0, width: box.width, above: [], below: [], x: 0 }));
   const trunks = new Map<number, number[]>();
-  const chains = connections.map(({ from, to }) => chain(cells, trunks, from, to));
+  const passing: number[] = []; // no edge passes beside what is very wide
+  boxes.forEach(({ width }, index) => { if (width > VERY_WIDE) passing[ranks[index] ?? 0] = MAX_LANES; });
+  const chains = connections.map(({ from, to }) => chain(cells, { trunks, passing }, from, to));
   const rows = rowsOf(cells);
   for (let sweep = 0; sweep < SWEEPS; sweep++) orderRows(cells, rows, sweep % 2 === 0);
   placeCells(cells, rows);
@@ -125,14 +128,17 @@ function settled(boxes: readonly Sized[], order: readonly number[], below: reado
 
 /**
  * Returns the cells that an edge passes, one in each rank between its ends; null if the edge goes through a lane, or back. All edges of
- * a box pass the same cells, its trunk.
+ * a box pass the same cells, its trunk. `passing` counts them by rank.
  */
-function chain(cells: Cell[], trunks: Map<number, number[]>, from: number, to: number): number[] | null {
+function chain(cells: Cell[], { trunks, passing }: { readonly trunks: Map<number, number[]>; readonly passing: number[] }, from: number, to: number): number[] | null {
   const [start, stop] = [cells[from]?.rank ?? 0, cells[to]?.rank ?? 0];
   if (stop <= start || stop - start > LONG) return null;
   const trunk = trunks.get(from) ?? [];
+  for (let rank = start + trunk.length + 1; rank < stop; rank++) if ((passing[rank] ?? 0) >= MAX_LANES) return null;
   trunks.set(from, trunk);
   while (trunk.length < stop - start - 1) {
+    const rank = start + trunk.length + 1;
+    passing[rank] = (passing[rank] ?? 0) + 1;
     const above = trunk.at(-1) ?? from;
     cells[above]?.below.push(cells.length);
     trunk.push(cells.length);

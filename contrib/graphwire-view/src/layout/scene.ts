@@ -49,11 +49,13 @@ const DAGRE_TOTAL = 900;
 const PADDING = 14;
 const PORT = { width: 10, height: 1 };
 const FAN = 16;
+/** What is in a group that is too tall for the screen stands in columns, if they have this height. */
+const LEAST_ROOM = 160;
 /** The length of the last piece of a wire that is cut. */
 const STUB = 16;
 /** The sources of cut wires that a label names. */
 const NAMED = 2;
-/** A rank of ports needs less distance from the border than a rank of boxes. */
+/** The most that a rank of ports needs less distance from the border than a rank of boxes. */
 const PORT_GAP = 16;
 
 interface Placed {
@@ -85,7 +87,26 @@ export function labelBox({ points: [start], label, cut }: Wire, x: number): Rect
   return { x, y: (start?.y ?? 0) + (cut ? -2 : 5), width: textWidth(label, 12), height: 12 };
 }
 
-/** Gives each label a place that no box and no other label has: at the right of its wire, or at the left. Without one it is dropped. */
+/** In a drawing with more wires than this, labels do not look for what crosses them. */
+const MOST_CROSSING = 3000;
+/** The distance of points on a wire, which are looked for under labels. */
+const STEP = 9;
+
+/** Returns points on the wires, as they are drawn: upright at both ends of each piece. */
+function pointsOn(wires: readonly Wire[]): Point[] {
+  return wires.flatMap(({ points }) => points.slice(1).flatMap((to, index) => {
+    const from = points[index] as Point;
+    const count = Math.ceil(Math.max(Math.abs(to.x - from.x), to.y - from.y) / STEP);
+    return Array.from({ length: count }, (_, at): Point => {
+      const t = at / count;
+      const share = t * t * (3 - 2 * t);
+      const along = to.x === from.x ? t : 1.5 * t * (1 - t) + t ** 3; // as `curve` bends it
+      return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * along };
+    });
+  }));
+}
+
+/** Gives each label a place that no box and no other label has: at the right of its wire or at the left, where fewer wires cross it. Without one it is dropped. */
 function withLabels(wires: readonly Wire[], boxes: readonly Box[]): Wire[] {
   const bands = new Map<number, (Rectangle & { readonly open?: boolean })[]>();
   const bandsOf = ({ y, height }: Rectangle): number[] => Array.from({ length: Math.floor((y + height) / BAND) - Math.floor(y / BAND) + 1 }, (_, at) => Math.floor(y / BAND) + at);
@@ -97,18 +118,28 @@ function withLabels(wires: readonly Wire[], boxes: readonly Box[]): Wire[] {
     }
   };
   boxes.forEach(add);
+  const crossing = new Map<number, Point[]>();
+  for (const point of wires.length > MOST_CROSSING ? [] : pointsOn(wires)) {
+    const band = Math.floor(point.y / BAND);
+    const known = crossing.get(band);
+    if (known === undefined) crossing.set(band, [point]);
+    else known.push(point);
+  }
+  const crossed = (label: Rectangle): number => bandsOf(label).reduce((sum, band) => sum + (crossing.get(band)?.filter((point) => contains(label, { ...point, width: 0, height: 0 })).length ?? 0), 0);
   const start = ({ points }: Wire): Point => points[0] ?? { x: 0, y: 0 };
   const places = new Map<Wire, number>();
   for (const wire of wires.filter(({ label }) => label !== "").sort((a, b) => start(a).y - start(b).y || start(a).x - start(b).x)) {
     const from = start(wire);
     const at = (x: number): Rectangle => labelBox(wire, x);
-    const found = [from.x + LABEL_GAP, from.x - LABEL_GAP - at(0).width].find((x) => {
+    const free = [from.x + LABEL_GAP, from.x - LABEL_GAP - at(0).width].filter((x) => {
       const wanted = at(x);
-      return x >= 0 && !bandsOf(wanted).some((band) => bands.get(band)?.some((taken) => meets(taken, wanted) && !(taken.open === true && contains(taken, { ...from, width: 0, height: 1 }))));
+      return x >= 0 && !bandsOf(wanted).some((band) => bands.get(band)?.some((taken) => meets(taken, wanted) && !(taken.open === true && contains(taken, wanted) && contains(taken, { ...from, width: 0, height: 1 }))));
     });
+    const [found, other] = free;
     if (found === undefined) continue;
-    places.set(wire, found);
-    add(at(found));
+    const chosen = other !== undefined && crossed(at(other)) < crossed(at(found)) ? other : found;
+    places.set(wire, chosen);
+    add(at(chosen));
   }
   return wires.map((wire) => {
     const labelX = places.get(wire);
@@ -120,10 +151,18 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: bool
   const level = levels.get(group) as Level;
   const inner = new Map<Item, Placed>();
   for (const member of level.members) if (levels.has(member)) inner.set(member, placeLevel(member, levels, isSmall));
-  const members = level.members.map((member): Sized => {
-    const known = inner.get(member);
-    return { ...(known ?? sizeOf(member)), rank: null };
-  });
+  const placed = placeMembers(level, inner, isSmall, screen);
+  const [tallest, { height = 0 } = {}] = [...inner].sort(([, a], [, b]) => b.height - a.height)[0] ?? [];
+  const tooTall = placed.height - (screen?.height ?? Infinity) - 2 * PADDING;
+  const room = height - tooTall - HEADER - 2 * PADDING;
+  if (tallest === undefined || screen === undefined || tooTall <= 0 || room < LEAST_ROOM) return placed;
+  inner.set(tallest, placeLevel(tallest, levels, isSmall, { width: screen.width - 2 * PADDING, height: room })); // in columns, too
+  return placeMembers(level, inner, isSmall, screen);
+}
+
+function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, isSmall: boolean, screen?: Folding["screen"]): Placed {
+  const { group } = level;
+  const members = level.members.map((member): Sized => ({ ...(inner.get(member) ?? sizeOf(member)), rank: null }));
   const ports = level.ports.map(({ side }): Sized => ({ ...PORT, rank: side === "in" ? "first" : "last" }));
   const sizes = [...members, ...ports];
   const positions = new Map<Item | Port, number>([...level.members, ...level.ports].map((each, index) => [each, index]));
@@ -145,7 +184,7 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: bool
   const isRoot = group.parent === null;
   const least = isRoot ? 0 : sizeOf(group).width;
   const width = Math.max(least, arrangement.width) + 2 * PADDING;
-  const { above, below } = margins(level, arrangement);
+  const { above, below } = margins(level, arrangement, sizes);
   return { level, arrangement, sizes, inner, width, height: arrangement.height + above + below };
 }
 
@@ -155,12 +194,13 @@ function labelEnd(edge: Edge, place: Point | undefined, size: Sized | undefined)
   return place.x + size.width / 2 + 8 + textWidth(labelOf(edge), 12);
 }
 
-/** Returns the lengths between the border of a level and its boxes. */
-function margins({ group, ports }: Level, { cut }: Arrangement): { above: number; below: number } {
-  const has = (side: Port["side"]): boolean => ports.some((port) => port.side === side);
+/** Returns the lengths between the border of a level and its arrangement, from whose ends boxes are further away than ports. */
+function margins({ group, members }: Level, { cut, places, height }: Arrangement, sizes: readonly Sized[]): { above: number; below: number } {
+  const top = members.reduce((least, _, index) => Math.min(least, places[index]?.y ?? 0), PORT_GAP);
+  const bottom = members.reduce((least, _, index) => Math.min(least, height - (places[index]?.y ?? 0) - (sizes[index]?.height ?? 0)), PORT_GAP);
   return {
-    above: PADDING + (group.parent === null ? 0 : HEADER) + (cut !== undefined && cut.size > 0 ? STUB : 0) - (has("in") ? PORT_GAP : 0),
-    below: PADDING - (has("out") ? PORT_GAP : 0),
+    above: PADDING + (group.parent === null ? 0 : HEADER) + (cut !== undefined && cut.size > 0 ? STUB : 0) - top,
+    below: PADDING - bottom,
   };
 }
 
@@ -170,7 +210,7 @@ type PortPlaces = ReadonlyMap<Port, number>;
 function collect(placed: Placed, { x, y, depth }: Point & { readonly depth: number }, boxes: Box[], wires: Wire[]): void {
   const { level, arrangement, sizes, inner } = placed;
   const left = x + PADDING + Math.max(0, placed.width - 2 * PADDING - arrangement.width) / 2;
-  const top = y + margins(level, arrangement).above;
+  const top = y + margins(level, arrangement, sizes).above;
   const own = new Map<Item, Box>();
   const ports = new Map<Port, number>();
   level.members.forEach((item, index) => {

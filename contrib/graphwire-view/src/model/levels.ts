@@ -88,6 +88,9 @@ export function levelsOf(root: Item, folding: Folding): ReadonlyMap<Item, Level>
   return levels;
 }
 
+/** A group has no more ports at a side than this: what comes from further members shares the last. */
+const MOST_PORTS = 40;
+
 /** Leads links through the levels. Links between the same ends become one edge. */
 class Router {
   private readonly edges = new Map<string, Edge>();
@@ -128,12 +131,13 @@ class Router {
 
   private port(group: Item, side: "in" | "out", source: End): Port {
     const key = `${group.id} ${side} ${this.key(source)}`;
-    const known = this.ports.get(key);
+    const ports = this.levels.get(group)?.ports ?? [];
+    const known = this.ports.get(key) ?? (ports.length < MOST_PORTS ? undefined : ports.filter((each) => each.side === side)[MOST_PORTS - 1]);
     if (known !== undefined) return known;
     const made: Port = { group, side };
     this.ports.set(key, made);
     this.numbers.set(made, this.numbers.size);
-    this.levels.get(group)?.ports.push(made);
+    ports.push(made);
     return made;
   }
 
@@ -157,18 +161,18 @@ const MOST_BOXES = 150;
 /** If less than this would be shown, single groups are opened. */
 const FEW_BOXES = 8;
 
-/** Returns the groups that are open at the start: as many levels as fit, from the outside. In a difference, those that changed. */
-export function firstOpen(root: Item, { changed, fits, isShown = () => true }: { readonly changed?: ReadonlyMap<Item, unknown>; readonly fits?: (open: ReadonlySet<Item>) => boolean; readonly isShown?: (item: Item) => boolean } = {}): Set<Item> {
+/** Returns the groups that are open at the start: as many levels as fit, from the outside, once there are enough boxes without cutting wires. In a difference, those that changed. */
+export function firstOpen(root: Item, { changed, fits, isShown = () => true }: { readonly changed?: ReadonlyMap<Item, unknown>; readonly fits?: (open: ReadonlySet<Item>, isRich: boolean) => boolean; readonly isShown?: (item: Item) => boolean } = {}): Set<Item> {
   const isDifference = changed !== undefined && changed.size > 0;
   const count = (group: Item): number => group.children.filter((child) => child.kind !== "weight" && isShown(child)).length;
   const inside = (groups: readonly Item[]): Item[] => groups.flatMap(({ children }) => children.filter((child) => child.isGroup && (isDifference ? changed.has(child) : child.kind !== "run" && count(child) > 0)));
   const total = (open: ReadonlySet<Item>): number => [...open].reduce((sum, group) => sum + count(group) - 1, 1);
-  const accepts = (open: ReadonlySet<Item>): boolean => {
-    const boxes = total(open);
-    if (isDifference || fits === undefined) return boxes <= (isDifference ? 2 : 1) * FIRST_BOXES;
-    return boxes <= MOST_BOXES && fits(open);
-  };
   let open = new Set<Item>([root]);
+  const accepts = (tried: ReadonlySet<Item>): boolean => {
+    const boxes = total(tried);
+    if (isDifference || fits === undefined) return boxes <= (isDifference ? 2 : 1) * FIRST_BOXES;
+    return boxes <= MOST_BOXES && fits(tried, total(open) >= FEW_BOXES);
+  };
   let pending = inside([root]);
   while (pending.length > 0) {
     const deeper = new Set([...open, ...pending]);

@@ -6,10 +6,16 @@
 import { isPassing } from "./categories.js";
 import { classText, Item, within } from "./items.js";
 
-/** This many equal neighbours are one box. */
+/** This many equal modules in a row are one box; so are modules, or modules and nodes, that take turns. */
 const EQUAL = 3;
+/** Nodes alone that take turns are one box if they are this many, and have this many turns. */
+const EQUAL_NODES = { members: 12, turns: 4 };
+/** The members of a turn. */
+const TURN = 16;
 /** A group with more members than this has them in runs, */
 const MOST = 40;
+/** or more than this share of it, if modules are among them, */
+const AMONG_MODULES = 0.4;
 /** of about this number. */
 const RUNS = 8;
 
@@ -21,10 +27,17 @@ export function arrange(root: Item, all: Item[]): void {
   number(root, numbers, kinds);
   for (const item of [...within(root)]) {
     if (item.kind === "node") continue;
-    const ends = (["input", "output"] as const).flatMap((kind) => item.children.filter((child) => child.kind === kind && child.mark === null).length > MOST / 4 ? [kind] : []);
-    for (const kind of ends) inOne(item, item.children.filter((child) => child.kind === kind && child.mark === null), all);
+    ends(item, all, MOST);
     equalRuns(item, kinds, all);
     manyRuns(item, all);
+  }
+}
+
+/** Makes one box of many inputs, and one of many outputs. */
+function ends(group: Item, all: Item[], most: number): void {
+  for (const kind of ["input", "output"] as const) {
+    const members = group.children.filter((child) => child.kind === kind && child.mark === null);
+    if (members.length > most / 4) inOne(group, members, all);
   }
 }
 
@@ -46,7 +59,7 @@ function simplify(group: Item): void {
 /** Gives items that look alike the same number. */
 function number(item: Item, numbers: Map<string, number>, kinds: Map<Item, number>): number {
   const inside = item.children.map((child) => `${child.kind === "module" ? child.title : child.calls.map(({ title }) => title).join()} ${number(child, numbers, kinds)}`);
-  const key = JSON.stringify([item.kind, item.type, item.was, item.isMoved, item.bytes, item.mark, item.isDerived, item.calls.map(({ type }) => type), inside]);
+  const key = JSON.stringify([item.kind, item.type, item.was, item.isMoved, item.bytes, item.mark, item.isDerived, item.calls.map(({ type, bytes }) => [type, bytes]), inside]);
   const found = numbers.get(key) ?? numbers.size;
   numbers.set(key, found);
   kinds.set(item, found);
@@ -54,15 +67,8 @@ function number(item: Item, numbers: Map<string, number>, kinds: Map<Item, numbe
 }
 
 function equalRuns(group: Item, kinds: ReadonlyMap<Item, number>, all: Item[]): void {
-  const runs: Item[][] = [];
-  for (const child of group.children) {
-    const last = runs.at(-1);
-    if (child.kind === "module" && last !== undefined && kinds.get(last[0] as Item) === kinds.get(child)) last.push(child);
-    else runs.push([child]);
-  }
-  for (const members of runs) {
-    if (members.length < EQUAL) continue;
-    const run = inOne(group, members, all);
+  for (const { members, turn } of repeated([...group.children], kinds)) {
+    const run = inOne(group, members, all, turn);
     manyRuns(run, all);
     const isAll = group.kind === "module" && group.type === "" && group.children.length === 1;
     if (!isAll || group.parent === null) continue;
@@ -74,36 +80,79 @@ function equalRuns(group: Item, kinds: ReadonlyMap<Item, number>, all: Item[]): 
   }
 }
 
-/** Divides members among runs, and those again. Nodes of one operator in a row are one run, if they are many. */
-function manyRuns(group: Item, all: Item[]): void {
-  const isMember = ({ kind, mark, nodes }: Item): boolean => nodes > 0 && mark === null && kind !== "input" && kind !== "output";
-  if (group.children.filter(isMember).length <= MOST) return;
-  const rows: Item[][] = [];
-  for (const child of group.children) {
-    const last = rows.at(-1);
-    if (isMember(child) && child.kind === "node" && !child.isGroup && !isPassing(child) && last?.[0]?.type === child.type) last.push(child);
-    else rows.push([child]);
+/** Returns neighbours that are alike, or take turns in the same order, and how many of them are one turn. */
+function repeated(given: readonly Item[], kinds: ReadonlyMap<Item, number>): { readonly members: readonly Item[]; readonly turn: number }[] {
+  const kindAt = given.map((item) => kinds.get(item));
+  const most = Math.min(TURN, Math.floor(given.length / EQUAL));
+  const again = Array.from({ length: most }, (_, before) => { // how many members from here on are like those one turn later
+    const counts = new Array<number>(given.length).fill(0);
+    for (let at = given.length - before - 2; at >= 0; at--) if (kindAt[at] === kindAt[at + before + 1]) counts[at] = (counts[at + 1] ?? 0) + 1;
+    return counts;
+  });
+  const found: { members: readonly Item[]; turn: number }[] = [];
+  for (let at = 0; at < given.length; at++) {
+    let best = { count: 0, turn: 1 };
+    for (let turn = 1; turn <= most; turn++) {
+      const turns = 1 + Math.floor((again[turn - 1]?.[at] ?? 0) / turn);
+      if (turns < EQUAL || turns * turn <= best.count) continue;
+      const first = given.slice(at, at + turn);
+      if (!first.every(({ kind, mark }) => kind === "module" || (kind === "node" && mark === null))) continue;
+      const isLong = turns >= EQUAL_NODES.turns && turns * first.filter((item) => !isPassing(item)).length >= EQUAL_NODES.members;
+      if (isLong || first.some(({ kind }) => kind === "module")) best = { count: turns * turn, turn };
+    }
+    if (best.count === 0) continue;
+    found.push({ members: given.slice(at, at + best.count), turn: best.turn });
+    at += best.count - 1;
   }
-  for (const row of rows) if (row.length >= MOST && row.length < group.children.length) manyRuns(inOne(group, row, all), all);
-  const members = group.children.filter(isMember);
-  if (members.length <= MOST) return;
+  return found;
+}
+
+/** Divides members among runs, and those again. Among modules, many nodes in a row are one run. */
+function manyRuns(group: Item, all: Item[], most = MOST): void {
+  const isMember = ({ kind, mark, nodes }: Item): boolean => nodes > 0 && mark === null && kind !== "input" && kind !== "output";
+  const isSeen = (child: Item): boolean => isMember(child) && !isPassing(child);
+  const isPlain = (child: Item): boolean => isMember(child) && child.kind === "node" && !child.isGroup && child.calls.length === 0;
+  const isMixed = group.children.some((child) => isMember(child) && !isPlain(child));
+  if (group.children.filter(isSeen).length <= (isMixed ? AMONG_MODULES : 1) * most) return;
+  const rows: Item[][] = [[]];
+  for (const child of group.children) {
+    if (isPlain(child)) rows.at(-1)?.push(child);
+    else rows.push([]);
+  }
+  for (const row of isMixed ? rows : []) if (row.filter(isSeen).length >= RUNS) manyRuns(inOne(group, row, all), all);
+  const count = group.children.filter(isSeen).length;
+  if (count <= most) return;
   const crossing = crossings(group.children);
-  const size = Math.ceil(members.length / RUNS);
-  let held: Item[] = [];
-  const close = (count: number): void => {
-    const rest = held.slice(count);
-    if (count > 1) manyRuns(inOne(group, held.slice(0, count), all), all);
-    held = rest;
+  const size = Math.ceil(count / Math.min(RUNS, most - 1));
+  let [held, seen]: [Item[], number] = [[], 0];
+  const close = (end: number): void => {
+    const [members, rest] = [held.slice(0, end), held.slice(end)];
+    if (members.filter(isSeen).length > 1) manyRuns(inOne(group, members, all), all);
+    [held, seen] = [rest, rest.filter(isSeen).length];
   };
   for (const child of [...group.children]) {
     if (child.nodes === 0 || child.kind === "weight") continue;
     if (child.mark !== null) close(held.length); // marked members stay where they are: a run is of neighbours alone
     else held.push(child);
-    if (held.length < size) continue;
-    const late = held.map((item, index) => [index + 1, crossing.get(item) ?? 0] as const).slice(Math.floor(size * 0.7));
+    seen += Number(isSeen(child));
+    if (seen < size) continue;
+    const late = held.map((item, index) => [index + 1, crossing.get(item) ?? 0] as const).slice(Math.floor(held.length * 0.7));
     close(late.reduce((best, each) => (each[1] <= best[1] ? each : best), late[0] ?? [size, 0])[0]);
   }
   close(held.length);
+}
+
+/** Makes runs of the members of a group until it is seen as a whole, or they are few. */
+export function shorten(group: Item, all: Item[], isSeen: () => boolean): void {
+  const [before, count] = [[...group.children], all.length];
+  for (const most of [24, 16, 12, 9, 6]) {
+    if (isSeen()) return;
+    group.children.splice(0, Infinity, ...before);
+    for (const child of before) child.parent = group;
+    all.length = count;
+    ends(group, all, most);
+    manyRuns(group, all, most);
+  }
 }
 
 /** Returns how many values go from each member, or one before it, to one after it. */
@@ -122,11 +171,11 @@ function crossings(members: readonly Item[]): Map<Item, number> {
 }
 
 /** Makes a run of members of a group, in place of the first of them. */
-function inOne(group: Item, members: readonly Item[], all: Item[]): Item {
+function inOne(group: Item, members: readonly Item[], all: Item[], turn = 1): Item {
   const [first, last] = [members[0] as Item, members.at(-1) as Item];
   const place = group.children.indexOf(first);
   const name = `${first.name}…${last.name}`;
-  const run = new Item(all.length, "run", name, titleOf(members), "", null, first.scope, null, []);
+  const run = new Item(all.length, "run", name, titleOf(members, turn), "", null, first.scope, null, []);
   all.push(run);
   run.parent = group;
   run.nodes = members.reduce((sum, { nodes }) => sum + nodes, 0);
@@ -139,15 +188,29 @@ function inOne(group: Item, members: readonly Item[], all: Item[]): Item {
   return run;
 }
 
-/** `0–31 · 32 × Block`, `relu, add, …` */
-function titleOf(members: readonly Item[]): string {
-  const [first, last] = [members[0] as Item, members.at(-1) as Item];
-  const types = [...new Set(members.map(classText))];
-  const count = members.length.toLocaleString("en");
-  if (first.kind === "module" && types.length === 1) return `${first.title}–${last.title} · ${count} × ${types[0] === "" ? "module" : (types[0] ?? "")}`;
+/** `0–31 · 32 × Block`, `12 × (select, lstm_cell, linear)`, `relu, add, …` */
+function titleOf(members: readonly Item[], turn: number): string {
+  const count = (members.length / turn).toLocaleString("en");
+  const seen = members.some((item) => !isPassing(item)) ? members.filter((item) => !isPassing(item)) : members;
+  const [first, last] = [seen[0] as Item, seen.at(-1) as Item];
   if (first.kind === "input" || first.kind === "output") return `${count} ${first.kind}s`;
-  if (members.some(({ kind }) => kind !== "node")) return `${first.title}–${last.title}`;
-  const titles = [...new Set(members.map(({ title }) => title.split(".")[0] ?? title))];
-  const named = titles.length <= 2 ? titles.join(", ") : `${titles.slice(0, 2).join(", ")}, …`;
-  return titles.length === 1 ? `${count} × ${named}` : named;
+  const areNodes = members.every(({ kind }) => kind === "node");
+  const shown = turn > 1 ? members.slice(0, turn).filter((item) => seen.includes(item)) : seen;
+  const types = [...new Set(shown.map((item) => (item.kind === "module" ? classText(item) || "module" : turn > 1 ? operatorOf(item) : nameOf(item))))];
+  const most = turn > 1 ? 3 : 2;
+  const named = types.slice(0, most).join(", ") + (types.length > most ? ", …" : "");
+  const ends = `${nameOf(first)}–${nameOf(last)}`;
+  if (types.length > 1 && turn === 1) return areNodes ? named : ends;
+  const what = `${count} × ${types.length > 1 ? `(${named})` : named}`;
+  return areNodes ? what : `${ends} · ${what}`;
+}
+
+function operatorOf({ title }: Item): string {
+  return (title.split(".")[0] ?? "").replace(/^_+|_+$/g, "");
+}
+
+/** What people call a member: the module that it is all of, its operator, or its first part. */
+function nameOf(item: Item): string {
+  const { kind, title, calls } = item;
+  return calls.length > 0 ? calls.map((call) => call.title).join(".") : kind === "node" ? operatorOf(item) : (title.split(" · ")[0] ?? title);
 }

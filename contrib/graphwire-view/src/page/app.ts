@@ -6,6 +6,7 @@ import { categoryOf, isPassing } from "../model/categories.js";
 import type { Difference } from "../model/difference.js";
 import { itemOfPath, within, type Item } from "../model/items.js";
 import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
+import { shorten } from "../model/runs.js";
 import { Index } from "../model/search.js";
 import type { Side, Shown } from "../model/shown.js";
 import { colourAt, HEAT, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
@@ -296,18 +297,22 @@ export class App implements Chooser {
 
   /** What is open at first: as much as fits, so that the whole program is seen. */
   private firstFolding(): Folding {
-    const { root } = this;
+    const { root, difference } = this;
     const { camera } = this.drawing;
     const choice = remembered("reshapes");
     const chosen = { weights: false, reshapes: choice === null ? root.nodes <= FEW_NODES : choice === "true" };
-    const isWhole = this.difference !== null || camera.holds(sceneOf(root, { ...chosen, open: new Set([root]) }));
-    const folding = { ...chosen, screen: isWhole ? undefined : camera.readable };
+    const screen = difference === null ? camera.readable : undefined;
+    const fits = (open: ReadonlySet<Item>, isRich = false): boolean => {
+      const scene = sceneOf(root, { ...chosen, screen, open });
+      return camera.holds(scene) && !(isRich && scene.wires.some(({ cut }) => cut));
+    };
+    if (difference === null) shorten(root, this.side.items.all, () => fits(new Set([root])));
     const open = firstOpen(root, {
-      ...(this.difference === null ? {} : { changed: this.difference.tallies }),
-      fits: (tried) => camera.holds(sceneOf(root, { ...folding, open: tried })),
-      isShown: (item) => isDrawn(item, { ...folding, open: new Set() }),
+      ...(difference === null ? {} : { changed: difference.tallies }),
+      fits,
+      isShown: (item) => isDrawn(item, { ...chosen, open: new Set() }),
     });
-    return { ...folding, open };
+    return { ...chosen, screen: screen === undefined || camera.holds(sceneOf(root, { ...chosen, open })) ? undefined : screen, open };
   }
 
   /** Changes what is visible. `still` stays where it is on the screen. */
