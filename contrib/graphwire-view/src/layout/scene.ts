@@ -2,7 +2,7 @@
 
 import type { Item, Link } from "../model/items.js";
 import { levelsOf, type Edge, type End, type Folding, type Level, type Port } from "../model/levels.js";
-import { valueFacts } from "../model/values.js";
+import { plural, valueFacts } from "../model/values.js";
 import { captionOf, HEADER, sizeOf, wireLabel, type Caption } from "./boxes.js";
 import { inColumns, type Arrange } from "./columns.js";
 import { dagreLayout } from "./dagre.js";
@@ -247,7 +247,9 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const starts = startsOf(level.edges, frame);
   const stops = stopsOf(level.edges, frame, bends, starts);
   const labelled = new Set<string>();
-  const sources = sourcesOf(level.edges, arrangement.cut, stops);
+  const cut = new Set(arrangement.cut);
+  level.edges.forEach((_, index) => { if ((stops[index]?.y ?? 0) < (starts[index]?.y ?? 0)) cut.add(index); }); // a difference may have both orders
+  const sources = sourcesOf(level.edges, cut, stops);
   return level.edges.flatMap((edge, index): Wire[] => {
     const start = starts[index] as Point;
     const label = isLabelled(edge.from) ? labelOf(edge) : "";
@@ -257,7 +259,7 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
     const stop = stops[index] as Point;
     const arrives = edge.to.member !== null && edge.to.port === null;
     const { links } = edge;
-    if (arrangement.cut?.has(index) !== true) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, labelX: 0, arrives, cut: false }];
+    if (!cut.has(index)) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, labelX: 0, arrives, cut: false }];
     const last: Wire = { links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: sources.get(index) ?? "", labelX: 0, arrives, cut: true };
     const isFirst = !labelled.has(`${start.x} ${start.y}`);
     labelled.add(`${start.x} ${start.y}`);
@@ -266,9 +268,9 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
 }
 
 /** Returns where the cut edges that end at each box come from, by the last of them from the left: `relu, relu_1 +5 ⤵`. */
-function sourcesOf(edges: readonly Edge[], cut: ReadonlySet<number> | undefined, stops: readonly Point[]): Map<number, string> {
+function sourcesOf(edges: readonly Edge[], cut: ReadonlySet<number>, stops: readonly Point[]): Map<number, string> {
   const ends = new Map<Item | Port | null, number[]>();
-  for (const index of cut ?? []) {
+  for (const index of cut) {
     const { member, port } = (edges[index] as Edge).to;
     const known = ends.get(port ?? member);
     if (known === undefined) ends.set(port ?? member, [index]);
@@ -348,7 +350,7 @@ function stopsOf(edges: readonly Edge[], { own, ports, border }: Frame, bends: r
 
 function labelOf({ links }: Edge): string {
   const values = new Map(links.map((link) => [link.value, link]));
-  if (values.size > 1) return `${values.size} values`;
+  if (values.size > 1) return plural(values.size, "value");
   const [link] = values.values();
   return link === undefined ? "" : wireLabel(valueFacts(link.from.scope.graph, link.value));
 }

@@ -145,7 +145,7 @@ function manyRuns(group: Item, all: Item[], most = MOST): void {
 /** Makes runs of the members of a group until it is seen as a whole, or they are few. */
 export function shorten(group: Item, all: Item[], isSeen: () => boolean): void {
   const [before, count] = [[...group.children], all.length];
-  for (const most of [24, 16, 12, 9, 6]) {
+  for (const most of [24, 16, 12, 9, 6, 4]) {
     if (isSeen()) return;
     group.children.splice(0, Infinity, ...before);
     for (const child of before) child.parent = group;
