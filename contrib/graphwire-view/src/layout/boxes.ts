@@ -90,8 +90,9 @@ function weightLine(item: Item): string {
     while (isPassing(maker) && maker.operands[0] !== undefined) maker = maker.operands[0].from;
     return maker.kind === "weight" ? [`${argument} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : ""}`] : [];
   });
-  if (!item.isGroup && weights.length <= MOST_WEIGHTS) return weights.join(" · ");
-  return weights.length === 0 ? "" : `${plural(weights.length, "weight")}${weights.some((text) => text.endsWith("≠")) ? " ≠" : ""}`;
+  if (item.isGroup) return weights.length === 0 ? "" : plural(weights.length, "weight"); // operands without names
+  const most = weights.length > MOST_WEIGHTS ? MOST_WEIGHTS - 1 : MOST_WEIGHTS;
+  return [...weights.slice(0, most), ...(weights.length > most ? [`${weights.length - most} more`] : [])].join(" · ");
 }
 
 /** `64×3×7×7` for `float32 [64, 3, 7, 7]` */
