@@ -157,13 +157,7 @@ def _custom_obj(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int
     if defines or value.name in scope.defined or not scope.closed:
         _name(walk, scope, place, "custom_obj", value.name, defines)
     else:
-        _constant(walk, scope, place, value.name, nesting, defines)
-
-
-def _constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
-    walk.check_path(place, value)
-    if walk.constants is not None and value not in walk.constants:
-        walk.report(place, "dangling-reference", f"no value and no constant is named {quoted(value)}")
+        walk.check_path(place, value.name)
 
 
 def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
@@ -172,7 +166,7 @@ def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: i
         value, place = value.name, (place, ".name")
     if not is_own_path(value.partition(".")[2]):
         walk.report(place, "name", f"{quoted(value)} cannot name an attribute of the graph's module")
-    _constant(walk, scope, place, value, nesting, defines)
+    walk.check_path(place, value)
 
 
 def _graph(walk: Walk, scope: Scope, place: Place, value: GraphArgument, nesting: int, defines: bool) -> None:
@@ -181,14 +175,18 @@ def _graph(walk: Walk, scope: Scope, place: Place, value: GraphArgument, nesting
     if value.node is not None:
         walk.check_name((place, ".node"), value.node)
     if _is_nested(walk, place, nesting):
-        walk.check_graph(walk, (place, ".graph"), value.graph, nesting)
+        check_graph(walk, (place, ".graph"), value.graph, nesting)
 
 
 def _is_nested(walk: Walk, place: Place, nesting: int) -> bool:
     """Return whether what is in an argument may be there; report it if there are too many arguments around it."""
-    if nesting > walk.nesting:
-        walk.report(place, "too-deep", f"arguments and graphs are nested deeper than {walk.nesting}")
-    return nesting <= walk.nesting
+    if nesting > _MOST_NESTING:
+        walk.report(place, "too-deep", f"arguments and graphs are nested deeper than {_MOST_NESTING}")
+    return nesting <= _MOST_NESTING
+
+
+_MOST_NESTING = 100
+"""The largest depth of arguments inside arguments and graphs inside graphs."""
 
 
 def _inside(inside: Inside) -> Rule:

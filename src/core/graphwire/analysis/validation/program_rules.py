@@ -28,7 +28,7 @@ cannot express. The kinds of problems are stable:
     unknown-feature · missing-requirement · unneeded-requirement    `requires` does not match the extensions in use
     too-deep              arguments or subgraphs nested beyond the limits
 
-Payloads are not part of a program: references to constants are only resolved if `constants` is passed. References in the
+Payloads are not part of a program: references to constants are not resolved. References in the
 module call graph are not resolved, because torch itself leaves stale ones there after its passes.
 """
 
@@ -86,27 +86,9 @@ from graphwire.schema.texts.operations import CONSTANTS, parse_expression, symbo
 from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 
 
-class ValidationLimits(msgspec.Struct, frozen=True):
-    """The limits that a valid program must respect."""
-
-    nesting: int = 100
-    """The depth of arguments inside arguments and graphs inside graphs."""
-
-
-DEFAULT_LIMITS = ValidationLimits()
-
-
-def validate(
-    program: Program, *, limits: ValidationLimits | None = None, constants: Collection[str] | None = None
-) -> list[Problem]:
-    """Return every problem of `program`; an empty list if it is valid.
-
-    Args:
-        program: records as `schema.trees` or the bridge makes them.
-        limits: limits to use instead of DEFAULT_LIMITS.
-        constants: the names of the constants among the payloads. If passed, references to constants are resolved.
-    """
-    walk = Walk(program, (limits or DEFAULT_LIMITS).nesting, constants, check_graph)
+def validate(program: Program) -> list[Problem]:
+    """Return every problem of `program`, records as `schema.trees` or the bridge makes them; an empty list if it is valid."""
+    walk = Walk(program)
     try:
         _check_graph_module(walk, (None, "graph_module"), program.graph_module)
         _check_versions(walk, program)
@@ -136,7 +118,7 @@ def check_payloads(program: Program, *tables: Mapping[str, PayloadMeta]) -> None
         ValidationError: some are not; the error lists every problem.
     """
     _raise(payload_name_problems([name for table in tables for name in table]))
-    walk = Walk(program, DEFAULT_LIMITS.nesting, None, check_graph)
+    walk = Walk(program)
     for table in tables:
         for name, payload in table.items():
             if payload.tensor_meta is not None:

@@ -26,7 +26,6 @@ from graphwire.schema import (
     Composition,
     CustomObjArgument,
     Device,
-    Graph,
     Layout,
     Node,
     PayloadMeta,
@@ -231,18 +230,8 @@ def path_of(place: Place | None) -> str:
 class Walk:
     """The state of one validation: the document's tables, caches of valid parts, and the problems found."""
 
-    def __init__(
-        self,
-        program: Program,
-        nesting: int,
-        constants: Collection[str] | None,
-        check_graph: Callable[[Walk, Place, Graph, int], object],
-    ) -> None:
-        self.check_graph = check_graph
-        """The function that checks a graph inside an argument."""
+    def __init__(self, program: Program) -> None:
         self.problems: list[Problem] = []
-        self.nesting = nesting
-        self.constants = None if constants is None else frozenset(constants)
         self.frames = len(program.graph_module.stack_frames)
         self.sources = len(program.graph_module.node_sources)
         self.features: dict[str, Place | None] = {}
