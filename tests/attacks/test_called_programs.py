@@ -310,3 +310,10 @@ def test_subgraphs_are_those_that_a_file_shows(attributes: list[str], nodes: lis
         branches = [getattr(module, str(each.target)) for each in called.args[1:3]]
         found = [next(each for each in of.graph.nodes if each.op == "call_function") for of in branches]
         assert [str(each.target) for each in found] == ["aten.sin.default", "aten.cos.default"]
+
+
+def test_positions_of_inputs_are_those_of_the_signature() -> None:
+    victim = Victim.of(graphwire.dumps(export(nn.Linear(2, 2), (torch.ones(1, 2),))))
+    data = victim.with_document(put("graph_module.graph.placed", {"p_bias": "linear", "input": ""}))
+    modules = graphwire.loads(data).module(), graphwire.load_module(data)
+    assert torch.equal(*(module(torch.ones(1, 2)) for module in modules))

@@ -388,7 +388,8 @@ def decode_graph(
             _decode_call(scope, node)
     _decode_output(scope)
     add_copies(scope, scope.graph)
-    move_nodes(scope.graph, record.placed)
+    # The position of an input is that of the signature, also of one that is read as an attribute.
+    move_nodes(scope.graph, {name: at for name, at in record.placed.items() if name not in held})
     choose_targets(scope.graph, paths)
     for key in record.value_metadata.keys() - scope.notes_read - record.copies.keys():
         note_unread(context, f"value_metadata.{key}", NO_NODE)
