@@ -21,6 +21,7 @@ from torch.testing import assert_close
 import graphwire
 import graphwire.bridge
 from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.torch_compat.code_text import WaitingForward
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import FakeTensor
 from graphwire.bridge.torch_compat.symbolic import (
@@ -196,7 +197,11 @@ def test_graph_modules_are_those_of_the_constructor_once_their_code_is_generated
         assert vars(type(one)).keys() == vars(type(other)).keys()
         assert type(one).__mro__[1:] == type(other).__mro__[1:]
         assert (one.code, one._lineno_map) == (other.code, other._lineno_map)
-        assert isinstance(inspect.getattr_static(one, "forward"), types.FunctionType)
+        assert isinstance(type(one).forward, types.FunctionType)
+        waits = one is actual
+        assert isinstance(
+            inspect.getattr_static(one, "forward"), WaitingForward if waits else types.FunctionType
+        )
     assert_close(actual(x), expected(x))
 
 
@@ -268,3 +273,17 @@ def test_only_torch_compat_uses_private_names_of_torch() -> None:
     assert len(files) > 20
     for file in files:
         assert [*_private_names(ast.parse(file.read_text("utf-8")))] == [], file.relative_to(bridge)
+
+
+def test_the_code_of_a_loaded_graph_is_compiled_at_the_first_look(tmp_path: Path) -> None:
+    graphwire.save(exported(), tmp_path / "a.pt2")
+    module = graphwire.load(tmp_path / "a.pt2").graph_module
+    waiting = inspect.getattr_static(module, "forward")
+    assert isinstance(waiting, WaitingForward)
+    assert module.code.startswith("\n\n\ndef forward(self, x):")
+    assert waiting._forward is None  # the text is there before
+    with ThreadPoolExecutor(4) as threads:
+        functions = list(threads.map(lambda _: type(module).forward, range(8)))
+    assert all(isinstance(each, types.FunctionType) for each in functions)
+    assert module.forward.__func__ is type(module).forward
+    assert_close(module(torch.ones(2, 3))[0], torch.full((2, 3), 2.0))

@@ -197,7 +197,7 @@ def _looks_of_one(module: torch.nn.Module, numbers: ProcessNumbers) -> Iterator[
         yield module.code
         yield module._lineno_map
         yield module._prologue_start
-        yield type(inspect.getattr_static(module, "forward")).__name__
+        yield type(type(module).forward).__name__
         yield type(module.graph).__name__, type(module.graph._codegen).__name__
         yield str(module.__dict__.get("_in_spec")), str(module.__dict__.get("_out_spec"))
         text = module.print_readable(print_output=False, include_stride=True, include_device=True)

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import keyword
 import math
 import operator
 import os
 import re
+import types
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -27,6 +29,7 @@ from torch._ops import OpOverload
 from torch.fx import graph as fx_graph
 from torch.fx.experimental import _config as fx_config
 from torch.fx.graph import CodeGen, Graph, PythonCode, _PyTreeCodeGen, _PyTreeInfo
+from torch.fx.graph_module import _forward_from_src
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.fx.node import Node, _get_qualified_name
 from torch.utils import _pytree
@@ -148,6 +151,42 @@ def _written(graph: Graph) -> PythonCode:
     )
 
 
+_START: dict[str, Any] = {"_prologue_start": 4} if "_prologue_start" in vars(PythonCode) else {}
+"""The line of the function's head, which torch counts from a later release than 2.8 on."""
+
+
+class WaitingForward:
+    """The `forward` of a module's class, whose code is compiled when somebody first looks at it.
+
+    Python's compiler takes as long as the nodes of a graph, and whoever uses `ExportedProgram.module()` never runs this code.
+    """
+
+    def __init__(self, code: PythonCode) -> None:
+        self._forward: Any = None
+        self.__globals__ = code.globals
+
+        def compile_code() -> None:
+            if self._forward is None:
+                self._forward = _forward_from_src(code.src, code.globals)
+
+        setattr(compile_code, _CONSTANT, True)
+        self._compile = compile_code
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        self._compile()
+        if instance is None:
+            return self._forward
+        # torch's compiler follows a partial function, and no bound method that is made here.
+        bind = functools.partial if torch.compiler.is_dynamo_compiling() else types.MethodType
+        return bind(self._forward, instance)
+
+
+WAITS = bool(_START)
+"""Whether torch's compiler follows a `WaitingForward`. That of 2.8 does not, in a strict export."""
+_CONSTANT = "_dynamo_marked_constant"
+"""The mark of a function that torch's compiler calls while it traces. To set it by `torch.compiler` imports the compiler."""
+
+
 class _Text(str):
     """A text that is its own representation: `generate_output` writes that of what is returned."""
 
@@ -155,10 +194,6 @@ class _Text(str):
 
     def __repr__(self) -> str:
         return str(self)
-
-
-_START: dict[str, Any] = {"_prologue_start": 4} if "_prologue_start" in vars(PythonCode) else {}
-"""The line of the function's head, which torch counts from a later release than 2.8 on."""
 
 
 def _names(nodes: list[Node]) -> list[str]:
@@ -327,7 +362,7 @@ def hiding_parameter(
         info = getattr(each.graph._codegen, "pytree_info", None)
         names = {str(node.target) for node in each.graph.find_nodes(op="placeholder")}
         names.update(() if info is None else info.orig_args, parameters if each is module else ())
-        known = getattr(type(each).forward, "__globals__", {})
+        known = getattr(inspect.getattr_static(type(each), "forward"), "__globals__", {})
         names = {name for name in names if name in fx_graph._illegal_names or name in known}
         is_builtin = _WRITTEN.isdisjoint(names) and names <= fx_graph._illegal_names.keys()
         if names and not (is_builtin and _calls_only_torch(each.graph)):

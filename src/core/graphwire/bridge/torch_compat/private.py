@@ -7,6 +7,7 @@ Each has a test in `tests/bridge/test_torch_private.py` that fails when the priv
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import itertools
 import keyword
@@ -38,7 +39,7 @@ from torch.utils._python_dispatch import (
 )
 from torch.utils._pytree import TreeSpec
 
-from graphwire.bridge.torch_compat.code_text import python_code
+from graphwire.bridge.torch_compat.code_text import WAITS, WaitingForward, python_code
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import DecodeError, GraphwireWarning
 from graphwire.process import Resource
@@ -427,17 +428,20 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
         SyntaxError: the module must run, and generated code cannot express an argument.
     """
     modules = [each for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
-    written = []
-    for graph in (each._graph for each in modules):
-        if (code := python_code(graph)) is not None:
-            graph.python_code = lambda *_, code=code, **_options: code
-            written.append(graph)
+    codes = {each._graph: code for each in modules if (code := python_code(each._graph)) is not None}
+    waits = codes.get(module._graph) if WAITS and not runs else None
+    if waits is not None:
+        codes[module._graph] = dataclasses.replace(waits, src="def forward(self): pass")
+    for graph, code in codes.items():
+        graph.python_code = lambda *_, code=code, **_options: code
     try:
         _compile(modules, runs=runs)
     finally:
-        for graph in written:
+        for graph in codes:
             del graph.python_code
-    for graph in written if not runs else ():  # whose table is in order
+    if waits is not None:
+        type(module).forward, module._code = WaitingForward(waits), waits.src
+    for graph in codes if not runs else ():  # whose table is in order
         _sort_table(graph)
 
 
