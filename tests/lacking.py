@@ -52,8 +52,7 @@ LACKS: tuple[Lack, ...] = (
         (2, 8),
         "does not export these",
         r"test_constructs\.py::.*\[(higher-order operators: (associative_scan|flex_attention with score_mod|vmap before)"
-        r"|signatures: a mutated parameter)"
-        r"|test_hop_db\.py::test_an_operator_outside.*\[(associative_scan|vmap)\]",
+        r"|signatures: a mutated parameter)",
     ),
     Lack(
         (2, 8),
@@ -61,14 +60,13 @@ LACKS: tuple[Lack, ...] = (
         "does not export these",
         r"test_constructs\.py::.*\[(constants: an opaque value as input|higher-order operators: print"
         r"|constants: a tensor subclass as input and as output"
-        r"|programs: (flex_attention with a block mask|recurrent layers))"
-        r"|test_hop_db\.py::test_an_operator_outside.*\[(print|with_effects)\]",
+        r"|programs: (flex_attention with a block mask|recurrent layers))",
     ),
     Lack(
         (2, 8),
         (2, 11),
         "does not export these",
-        r"test_hop_db\.py::test_a(_subgraph_takes|n_operator_outside.*\[jvp\])",
+        r"test_hop_db\.py::test_a_(subgraph_takes|derivative)",
     ),
     Lack(
         (2, 8),
@@ -113,7 +111,7 @@ LACKS: tuple[Lack, ...] = (
         (2, 8),
         (2, 8),
         "does not decompose a program that changes a parameter",
-        r"mutated_parameter_decomposed|test_a_loaded_program_can_be_decomposed\[mutated_parameter",
+        r"mutated_parameter_decomposed",
     ),
     Lack(
         (2, 8),

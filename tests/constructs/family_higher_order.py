@@ -9,6 +9,7 @@ import torch
 from construct import Family, holding, of_function
 from torch import Tensor, nn
 from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.foreach_map import foreach_map
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.out_dtype import out_dtype
@@ -82,6 +83,11 @@ operators.exported("while_loop", _while_loop, torch.tensor(3), torch.ones(2))
 operators.exported(
     "while_loop with unbacked values inside", _while_loop_of_items, torch.ones(5, 2), strict=False
 )
+operators.exported(
+    "while_loop over an integer",
+    lambda x: while_loop(lambda i, y: i < y.shape[0], lambda i, y: (i + 1, y + i), (0, x)),
+    torch.ones(3, 4),
+)
 operators.exported("map", lambda xs, y: map_over(lambda x, y: x + y, xs, y), torch.ones(3, 2), torch.ones(2))
 
 
@@ -126,8 +132,22 @@ def _autocast(x: Tensor, y: Tensor) -> Any:
     return z.float()
 
 
+def _gradient_mode_around_nothing(x: Tensor) -> Any:
+    with torch.no_grad():
+        x.sin()
+    return x + 1
+
+
+def _autocast_around_nothing(x: Tensor) -> Any:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        x @ x.T
+    return x + 1
+
+
 operators.exported("wrap_with_set_grad_enabled", _gradient_modes, torch.ones(3))
+operators.exported("wrap_with_set_grad_enabled without results", _gradient_mode_around_nothing, torch.ones(3))
 operators.exported("wrap_with_autocast", _autocast, torch.ones(3, 3), torch.ones(3, 3))
+operators.exported("wrap_with_autocast without results", _autocast_around_nothing, torch.ones(3, 3))
 operators.exported(
     "tag_activation_checkpoint",
     lambda x: torch.utils.checkpoint.checkpoint(lambda y: y.sin().cos(), x, use_reentrant=False),
@@ -193,6 +213,9 @@ def _vmapped(x: Tensor, y: Tensor) -> Any:
 
 
 operators.exported("vmap before dispatch", _vmapped, torch.ones(3, 2), torch.ones(3, 2))
+operators.exported(
+    "foreach_map", lambda x: foreach_map(torch.add, [x, x], [x, x]), torch.ones(3), strict=True
+)
 
 
 class _Doubling(torch.autograd.Function):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from families import CONSTRUCTS
-from higher_order import BY_HAND, MODES, database_programs, program_by_hand
+from higher_order import MODES, database_programs
 from programs import PROGRAMS, Inputs, decoder
 from small_programs import SMALL_PROGRAMS
 from torch.export import ExportedProgram
@@ -39,8 +39,6 @@ def _cases() -> dict[str, Callable[[], Case | None]]:
     for mode in MODES:
         for name, make in database_programs(mode):
             cases[f"database: {name} {mode}"] = lambda make=make: Case(*make())
-    for name in BY_HAND:
-        cases[f"by hand: {name}"] = lambda name=name: Case(*program_by_hand(name))
     return cases
 
 

@@ -1,4 +1,4 @@
-"""Every higher-order operator that exports round-trips: those in torch's database of them, and the others by hand."""
+"""Every higher-order operator that exports round-trips: those in torch's database of them; `tests/constructs` has others."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 import torch
 from higher_order import (
-    BY_HAND,
     MODES,
     TRIED_MODES,
-    Function,
     database_programs,
     formats_of,
-    program_by_hand,
 )
+from small_programs import module_of
 from torch.export import Dim, export
 
 DOES_NOT_EXPORT = {
@@ -62,19 +60,6 @@ def test_every_operator_in_the_database_that_exports_round_trips(
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", BY_HAND)
-def test_an_operator_outside_of_the_database_round_trips(
-    name: str,
-    assert_round_trips: Callable[..., bool],
-    torch_may_warn: Callable[[], warnings.catch_warnings[None]],
-) -> None:
-    with torch_may_warn():
-        program, (args, _) = program_by_hand(name)
-    for format in formats_of([*BY_HAND].index(name)):
-        assert_round_trips(program, args, {}, format)
-
-
 def test_a_subgraph_takes_symbolic_integers_and_floats(assert_round_trips: Callable[..., bool]) -> None:
     from torch._higher_order_ops.invoke_subgraph import mark_compile_region
 
@@ -91,8 +76,17 @@ def test_a_subgraph_takes_symbolic_integers_and_floats(assert_round_trips: Calla
     assert not assert_round_trips(program, (torch.randn(7, 2),), {})
 
 
+def test_a_derivative_that_is_taken_forward_computes_the_same(
+    assert_round_trips: Callable[..., bool], torch_may_warn: Callable[[], warnings.catch_warnings[None]]
+) -> None:
+    x = torch.ones(3)
+    with torch_may_warn():
+        program = export(module_of(lambda x: torch.func.jvp(torch.sin, (x,), (x,))), (x,))
+    assert_round_trips(program, (x,), {})
+
+
 def test_a_graph_of_constants_reads_tensors_of_its_own(assert_round_trips: Callable[..., bool]) -> None:
-    program = export(Function(lambda x: x + 1), (torch.zeros(4),))
+    program = export(module_of(lambda x: x + 1), (torch.zeros(4),))
     (placeholder,) = program.graph.find_nodes(op="placeholder")
     (add,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
     owner = torch.nn.Module()

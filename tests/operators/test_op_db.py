@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
+from higher_order import GIVEN, Call
 from loaded_modules import assert_same_module
 from nightly import IS_NIGHTLY, by_day, one_in
 from this_torch import RELEASE
@@ -76,25 +77,6 @@ def _name(info: Any) -> str:
     return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
 
 
-class _Call(torch.nn.Module):
-    """A call of an operator, some of whose arguments are fixed."""
-
-    def __init__(self, operator: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        super().__init__()
-        self.operator = operator
-        self.fixed_args = args
-        """The positional arguments; `_GIVEN` where the caller gives one."""
-        self.fixed_kwargs = kwargs
-
-    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
-        given = iter(args)
-        positional = [next(given) if each is _GIVEN else each for each in self.fixed_args]
-        return self.operator(*positional, **self.fixed_kwargs, **kwargs)
-
-
-_GIVEN = object()
-
-
 def _program_of(
     info: Any, sample: Any, dynamic: bool
 ) -> tuple[ExportedProgram, tuple[Any, ...], dict[str, Any]]:
@@ -107,9 +89,9 @@ def _program_of(
     args = tuple(value for value in every if _can_be_input(value))
     # The code that FX generates spells devices as `device(…)`, and cannot if an input has that name.
     kwargs = {key: value for key, value in sample.kwargs.items() if key != "device" and _can_be_input(value)}
-    module = _Call(
+    module = Call(
         info.op,
-        [_GIVEN if _can_be_input(value) else value for value in every],
+        [GIVEN if _can_be_input(value) else value for value in every],
         {key: value for key, value in sample.kwargs.items() if key not in kwargs},
     )
     shapes = pytree.tree_map(
