@@ -1,11 +1,36 @@
-"""How the time of a function grows with its work. A single measurement says little on a machine that others use, too."""
+"""How the work of a function grows: its calls are the same on every machine, its time is not.
+
+A single measurement of time says little on a machine that others use, too.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import cProfile
 import gc
+import io
+import pstats
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
+
+from graphwire.errors import GraphwireError
+
+
+def calls_of(function: Callable[[], object], *, again: bool = False) -> int:
+    """How many functions a call calls, those of C too, until it ends or raises an error of ours.
+
+    Args:
+        function: what is called.
+        again: whether to count a second call, without what is made once and kept.
+    """
+    if again:
+        function()
+    profile = cProfile.Profile()
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(GraphwireError), profile:
+        function()
+    return pstats.Stats(profile, stream=io.StringIO()).total_calls
 
 
 def seconds_of(function: Callable[[], Any]) -> float:

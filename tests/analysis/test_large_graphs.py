@@ -11,7 +11,6 @@ import torch
 from growth import growth_of
 
 import graphwire
-from graphwire.analysis.diff.program_diff import diff
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, Program, TensorArgument
 
 SMALL, LARGE = 5_000, 20_000
@@ -94,4 +93,4 @@ def test_the_diff_of_four_times_the_nodes_takes_little_more_than_four_times_as_l
         one, other = (_graph(base, "any nodes", count) for _ in range(2))
         other.graph_module.graph.nodes[count // 2].target = "torch.ops.aten.cos.default"
         pairs.append((one, other))
-    assert growth_of(lambda: diff(*pairs[0]), lambda: diff(*pairs[1]), bound=9) < 9
+    assert growth_of(lambda: graphwire.diff(*pairs[0]), lambda: graphwire.diff(*pairs[1]), bound=9) < 9

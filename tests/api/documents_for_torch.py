@@ -10,7 +10,7 @@ import functools
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +21,6 @@ from graphwire import Payloads
 from graphwire.errors import Obstacle
 from graphwire.evolve.chain import obstacles_to
 from graphwire.evolve.targets import TARGETS
-from graphwire.schema import ARGUMENT_VARIANTS
 from graphwire.schema.trees import to_tree
 from graphwire.wire.document import write_plain_json
 from graphwire.wire.package_writer import save_package
@@ -335,13 +334,6 @@ PLACES: dict[str, Callable[[Tree, str], Tree]] = {
     "one of two results of a higher-order operator": _made_by(HOP, tensor("first"), bare=False),
 }
 """What puts a variant into a place of a program."""
-
-
-def variants() -> Iterator[tuple[str, str]]:
-    """Each place with each variant."""
-    for place in PLACES:
-        for variant in ARGUMENT_VARIANTS:
-            yield place, variant
 
 
 def obstacles_and_file(tree: Tree, target: str) -> tuple[list[Obstacle], bytes]:

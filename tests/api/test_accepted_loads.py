@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 from hypothesis import HealthCheck, event, given, settings, strategies as st
 from torch.testing._internal.two_tensor import TwoTensor
 
 import graphwire
 from graphwire.errors import DecodeError, EncodeError, FormatError
-from graphwire.hooks import MetadataKey, Registry, default_registry
+from graphwire.hooks import MetadataKey, default_registry
 from graphwire.testing import assert_same_values
 
 FORMATS = sorted(default_registry().wire_formats)
@@ -173,20 +174,10 @@ FAULTS = (
 )
 
 
-def _registry(fault: str) -> Registry:
-    class Plugin:
-        @graphwire.hookimpl
-        def graphwire_constant_codecs(self) -> list[Any]:
-            return [_Codec(fault)]
-
-        @graphwire.hookimpl
-        def graphwire_metadata_keys(self) -> list[Any]:
-            return [MetadataKey("own_key")]
-
-    return Registry.discover().extended(Plugin())
-
-
-REGISTRIES = {fault: _registry(fault) for fault in FAULTS}
+REGISTRIES = {
+    fault: registry_with(constant_codecs=[_Codec(fault)], metadata_keys=[MetadataKey("own_key")])
+    for fault in FAULTS
+}
 METADATA = st.recursive(
     st.none()
     | st.booleans()

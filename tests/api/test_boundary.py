@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 from small_programs import module_of
 from torch import Tensor
 from torch.export import ExportedProgram, export
@@ -150,19 +151,7 @@ class Format(JsonFormat):
     encode_records = decode_program = None  # type: ignore[assignment]
 
 
-class Plugin:
-    @graphwire.hookimpl
-    def graphwire_op_handlers(self) -> list[Any]:
-        return [Handler()]
-
-
-class FormatPlugin:
-    @graphwire.hookimpl
-    def graphwire_wire_formats(self) -> list[Any]:
-        return [Format()]
-
-
-REGISTRY = Registry.discover().extended(FormatPlugin())
+REGISTRY = registry_with(wire_formats=[Format()])
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +184,7 @@ def test_what_a_container_type_raises_costs_the_example_inputs_alone(kind: type[
 def test_what_a_plugin_raises_is_an_error_of_ours_that_names_it_and_the_node(
     kind: type[Exception],
 ) -> None:
-    registry = Registry.discover().extended(Plugin())
+    registry = registry_with(op_handlers=[Handler()])
     program = export(module_of(lambda x: twice(x)), (torch.ones(3),))
     data = graphwire.dumps(program, registry=registry)
     SWITCH.raises = kind
@@ -217,11 +206,9 @@ def test_what_a_plugin_raises_is_an_error_of_ours_that_names_it_and_the_node(
 def test_an_error_of_ours_that_a_plugin_causes_names_it_too(program: ExportedProgram) -> None:
     data = graphwire.dumps(program, format="switched", registry=REGISTRY)
     SWITCH.raises = KeyError
-    with pytest.raises(
-        FormatError, match=r"models/model.switched.*plugin `FormatPlugin`.*Update or uninstall"
-    ):
+    with pytest.raises(FormatError, match=r"models/model.switched.*plugin `Plugin`.*Update or uninstall"):
         graphwire.loads(data, registry=REGISTRY)
-    with pytest.raises(FormatError, match="plugin `FormatPlugin`"):
+    with pytest.raises(FormatError, match="plugin `Plugin`"):
         graphwire.dumps(program, format="switched", registry=REGISTRY)
 
 

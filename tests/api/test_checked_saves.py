@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 
 import graphwire
 from graphwire.errors import EncodeError
@@ -43,12 +44,7 @@ class _Handler:
 
 
 def _registry(handler: Any) -> Registry:
-    class Plugin:
-        @graphwire.hookimpl
-        def graphwire_op_handlers(self) -> list[Any]:
-            return [handler]
-
-    return Registry.discover().extended(Plugin())
+    return registry_with(op_handlers=[handler])
 
 
 def _argument(**variants: Any) -> list[NamedArgument]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import cProfile
 import io
-import pstats
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from growth import calls_of
 from this_torch import RELEASE
 from torch.export import ExportedProgram
 
@@ -24,20 +23,12 @@ NODES = 200
 """Of the smaller graph; the larger has ten times as many."""
 
 
-def calls(run: Callable[[], object]) -> int:
-    """How many functions `run` calls, those of C among them."""
-    run()  # what is made once and kept
-    with cProfile.Profile() as profile:
-        run()
-    return pstats.Stats(profile, stream=io.StringIO()).total_calls
-
-
 def costs(program: ExportedProgram) -> dict[str, int]:
     """The calls of a save and of a load."""
     data = graphwire.dumps(program)
     return {
-        "save": calls(lambda: graphwire.dumps(program)),
-        "load": calls(lambda: graphwire.loads(data)),
+        "save": calls_of(lambda: graphwire.dumps(program), again=True),
+        "load": calls_of(lambda: graphwire.loads(data), again=True),
     }
 
 
@@ -102,8 +93,8 @@ def test_a_module_of_a_file_answers_for_a_quarter_of_the_calls_of_a_program_and_
     program = decoder(2).program
     data = graphwire.dumps(program)
     args, kwargs = program.example_inputs
-    module = calls(lambda: graphwire.load_module(io.BytesIO(data))(*args, **kwargs))
-    through_program = calls(lambda: graphwire.loads(data).module()(*args, **kwargs))
+    module = calls_of(lambda: graphwire.load_module(io.BytesIO(data))(*args, **kwargs), again=True)
+    through_program = calls_of(lambda: graphwire.loads(data).module()(*args, **kwargs), again=True)
     assert module < 0.25 * through_program
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import registry_with
 
 import graphwire
 from graphwire.errors import FormatError
-from graphwire.hooks import Registry, Tree
+from graphwire.hooks import Tree
 
 FAULTS: dict[str, Callable[[Any], bytes]] = {
     "everything is empty": lambda tree: b"{}",
@@ -39,10 +40,6 @@ class Faulty:
     def matches(self, head: bytes) -> bool:
         return False
 
-    @graphwire.hookimpl
-    def graphwire_wire_formats(self) -> list[Any]:
-        return [self]
-
 
 @pytest.fixture(scope="module")
 def program() -> torch.export.ExportedProgram:
@@ -53,7 +50,7 @@ def program() -> torch.export.ExportedProgram:
 def test_a_format_that_loses_something_writes_nothing(
     fault: str, program: torch.export.ExportedProgram, tmp_path: Path
 ) -> None:
-    registry = Registry.discover().extended(Faulty(FAULTS[fault]))
+    registry = registry_with(wire_formats=[Faulty(FAULTS[fault])])
     path, plain = tmp_path / "m.pt2", tmp_path / "plain.pt2"
     path.write_bytes(b"old")
     with pytest.raises(FormatError, match="faulty does not read what it wrote"):
@@ -71,6 +68,6 @@ def test_a_format_that_loses_something_writes_nothing(
 
 
 def test_a_format_that_is_right_is_written(program: torch.export.ExportedProgram) -> None:
-    registry = Registry.discover().extended(Faulty(lambda tree: json.dumps(tree).encode()))
+    registry = registry_with(wire_formats=[Faulty(lambda tree: json.dumps(tree).encode())])
     data = graphwire.dumps(program, format="faulty", registry=registry)
     assert graphwire.loads(data, registry=registry).graph_signature == program.graph_signature

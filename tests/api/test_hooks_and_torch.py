@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from documents_for_torch import obstacles_and_file, read_by_torch
+from given_plugins import Plugin
 from this_torch import RELEASE
 from torch.export import ExportedProgram, export
 
@@ -62,14 +63,6 @@ class _OwnForm(_Handler):
         return (decode(inputs[0].arg), float(inputs[1].arg.as_string)), {}
 
 
-def _plugin(**hooks: Any) -> Any:
-    return type(
-        "Plugin",
-        (),
-        {name: graphwire.hookimpl(lambda self, found=found: found) for name, found in hooks.items()},
-    )()
-
-
 def _exported(forward: Callable[..., Any], **attributes: Any) -> ExportedProgram:
     model = type("Model", (torch.nn.Module,), {"forward": lambda self, x: forward(self, x)})()
     for name, value in attributes.items():
@@ -105,15 +98,15 @@ class Case(NamedTuple):
 CASES: dict[str, list[Case]] = {
     "graphwire_wire_formats": [Case(_scaled), Case(_scaled, format="msgpack", is_read=False)],
     "graphwire_op_handlers": [
-        Case(_scaled, _plugin(graphwire_op_handlers=[_Handler()])),
-        Case(_scaled, _plugin(graphwire_op_handlers=[_OwnForm()]), is_read=False),
+        Case(_scaled, Plugin(op_handlers=[_Handler()])),
+        Case(_scaled, Plugin(op_handlers=[_OwnForm()]), is_read=False),
     ],
     "graphwire_opset_upgraders": [
         Case(
             _scaled,
-            _plugin(
-                graphwire_op_handlers=[_Handler()],
-                graphwire_opset_upgraders=[OpsetStep("graphwire_hooked", 1, 2)],
+            Plugin(
+                op_handlers=[_Handler()],
+                opset_upgraders=[OpsetStep("graphwire_hooked", 1, 2)],
             ),
         )
     ],
@@ -123,9 +116,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda: _exported(lambda self, x: x.topk(1)), is_read=False),
     ],
     "graphwire_constant_codecs": [Case(_sparse, is_read=False)],
-    "graphwire_metadata_keys": [
-        Case(_noted, _plugin(graphwire_metadata_keys=[MetadataKey("graphwire_hooked")]))
-    ],
+    "graphwire_metadata_keys": [Case(_noted, Plugin(metadata_keys=[MetadataKey("graphwire_hooked")]))],
     "graphwire_weight_stores": [
         Case(_scaled)
     ],  # weights outside of the file are asked for, and torch reads none

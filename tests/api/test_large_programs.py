@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import cProfile
 import io
 import mmap
-import pstats
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from growth import calls_of
 
 import graphwire
 from graphwire.errors import LimitError
@@ -52,16 +51,9 @@ def files() -> dict[int, tuple[bytes, bytes]]:
     }
 
 
-def calls(run: Callable[[], object]) -> int:
-    run()  # what is made once and kept
-    with cProfile.Profile() as profile:
-        run()
-    return pstats.Stats(profile, stream=io.StringIO()).total_calls
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_work_is_linear_in_the_nodes(name: str, files: dict[int, tuple[bytes, bytes]]) -> None:
-    few, many = (calls(lambda nodes=nodes: FUNCTIONS[name](*files[nodes])) for nodes in files)
+    few, many = (calls_of(lambda nodes=nodes: FUNCTIONS[name](*files[nodes]), again=True) for nodes in files)
     assert many < 5.3 * few
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import Plugin
 from safetensors.torch import load_file, save_file
 from torch.export import ExportedProgram
 
@@ -586,10 +587,6 @@ class Foreign:
         place, names = self.usual.write(folder, location, tensors)
         return self.returned.get("location", place), self.returned.get("names", names)
 
-    @graphwire.hookimpl
-    def graphwire_weight_stores(self) -> list[Any]:
-        return [self]
-
 
 @pytest.mark.parametrize(
     "returned",
@@ -605,14 +602,14 @@ class Foreign:
     ids=str,
 )
 def test_what_a_store_returns_is_checked(returned: dict[str, Any], tmp_path: Path) -> None:
-    registry = graphwire.Registry.only("graphwire").extended(Foreign(**returned))
+    registry = graphwire.Registry.only("graphwire").extended(Plugin(weight_stores=[Foreign(**returned)]))
     with pytest.raises(errors.GraphwireError):
         graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "w.foreign", registry=registry)
     assert not (tmp_path / "m.pt2").exists()
 
 
 def test_a_store_of_a_plugin_is_named_to_who_lacks_it(tmp_path: Path) -> None:
-    registry = graphwire.Registry.only("graphwire").extended(Foreign())
+    registry = graphwire.Registry.only("graphwire").extended(Plugin(weight_stores=[Foreign()]))
     graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "w.foreign", registry=registry)
     check(graphwire.load(tmp_path / "m.pt2", registry=registry))
     with pytest.raises(errors.WeightsError, match="no plugin provides the weight store 'foreign'"):

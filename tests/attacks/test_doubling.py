@@ -6,20 +6,19 @@ import copy
 import io
 import itertools
 import json
-import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
+from growth import calls_of
 from hostile import DOCUMENT, WEIGHTS, Tree, Victim, victim
 from nightly import one_in
 from symbolic import PLACES, hostile_document, victim_of_sizes
 from test_bounds import ends, ways
 
 import graphwire
-from graphwire.errors import GraphwireError, GraphwireWarning
+from graphwire.errors import GraphwireWarning
 
 S0 = "Symbol('s0', positive=True, integer=True)"
 SOURCE = {"name": "n", "target": "t", "graph_id": 1, "pass_name": "p", "action": "create"}
@@ -175,27 +174,6 @@ def _each_way(good: Victim, data: bytes) -> Iterator[Callable[[], object]]:
         if name not in ("torch-2.1", "torch-2.5", "msgpack", "plan_upgrade", "inspect"):
             yield way
     yield lambda: graphwire.canonicalize(graphwire.open(io.BytesIO(data)).program_of("model"))
-
-
-def calls_of(way: Callable[[], object]) -> int:
-    """How many functions are called."""
-    count = 0
-
-    def note(_frame: object, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        sys.setprofile(note)
-        try:
-            way()
-        except GraphwireError:
-            pass
-        finally:
-            sys.setprofile(before)
-    return count
 
 
 def _check(good: Victim, make: Callable[[int], bytes], count: int) -> None:

@@ -9,14 +9,16 @@ import itertools
 import json
 import struct
 import time
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any, ClassVar
 
 import torch
+from given_plugins import Plugin
 from torch.utils import _pytree as pytree
 
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks import Chunk, OpsetStep, StoredTensor, StoreIndex, hookimpl
+from graphwire.hooks import Chunk, OpsetStep, StoredTensor, StoreIndex
 from graphwire.schema import Argument, ArgumentKind, FileFacts, NamedArgument
 from graphwire.testing import (
     ConstantCodecContract,
@@ -29,6 +31,22 @@ from graphwire.testing import (
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.safetensors import SafetensorsStore
 
+PROVIDERS = ("wire_format", "handler", "serializer", "codec", "store")
+"""The attributes of suites that hold what they test."""
+
+
+def mutant(suite: type, test: str) -> Callable[[type], type]:
+    """Make a class of the suite of a provider that is wrong; `test` is the one that must fail on it."""
+
+    def make(provider: type) -> type:
+        (attribute,) = (each for each in PROVIDERS if hasattr(suite, each))
+        name = f"Test{provider.__name__}"
+        globals()[name] = type(name, (suite,), {attribute: provider(), "fails": test})
+        return provider
+
+    return make
+
+
 # ------------------------------------------------------------------------------------------------------ wire formats
 
 
@@ -40,6 +58,7 @@ class TestFormatRight(WireFormatContract):
     wire_format = Json()
 
 
+@mutant(TestFormatRight, "test_similar_values_stay_apart")
 class BytesAsText(Json):
     def encode(self, tree: Any) -> bytes:
         return super().encode(self._changed(tree))
@@ -52,21 +71,13 @@ class BytesAsText(Json):
         return base64.b64encode(tree).decode() if isinstance(tree, bytes) else tree
 
 
-class TestBytesAsText(WireFormatContract):
-    wire_format = BytesAsText()
-    fails = "test_similar_values_stay_apart"
-
-
+@mutant(TestFormatRight, "test_dicts_keep_their_order")
 class Sorted(Json):
     def encode(self, tree: Any) -> bytes:
         return super().encode(dict(sorted(tree.items())) if type(tree) is dict else tree)
 
 
-class TestSorted(WireFormatContract):
-    wire_format = Sorted()
-    fails = "test_dicts_keep_their_order"
-
-
+@mutant(TestFormatRight, "test_a_scalar_comes_back_alone_and_inside")
 class HalfFloats(Json):
     def decode(self, buffer: Any) -> Any:
         tree = super().decode(buffer)
@@ -75,31 +86,19 @@ class HalfFloats(Json):
         )
 
 
-class TestHalfFloats(WireFormatContract):
-    wire_format = HalfFloats()
-    fails = "test_a_scalar_comes_back_alone_and_inside"
-
-
+@mutant(TestFormatRight, "test_bytes_after_the_document_are_refused")
 class Generous(Json):
     def decode(self, buffer: Any) -> Any:
         return super().decode(bytes(buffer).rstrip(b"\0"))
 
 
-class TestGenerous(WireFormatContract):
-    wire_format = Generous()
-    fails = "test_bytes_after_the_document_are_refused"
-
-
+@mutant(TestFormatRight, "test_a_value_that_no_format_has_is_refused")
 class Tuples(Json):
     def encode(self, tree: Any) -> bytes:
         return super().encode(list(tree) if type(tree) is tuple else tree)
 
 
-class TestTuples(WireFormatContract):
-    wire_format = Tuples()
-    fails = "test_a_value_that_no_format_has_is_refused"
-
-
+@mutant(TestFormatRight, "test_equal_trees_make_equal_bytes")
 class Stamped(Json):
     count = itertools.count()
 
@@ -107,11 +106,7 @@ class Stamped(Json):
         return super().encode(tree) + b" " * (next(self.count) % 7)
 
 
-class TestStamped(WireFormatContract):
-    wire_format = Stamped()
-    fails = "test_equal_trees_make_equal_bytes"
-
-
+@mutant(TestFormatRight, "test_encode_returns_bytes_and_leaves_the_tree_alone")
 class Eats(Json):
     def encode(self, tree: Any) -> bytes:
         data = super().encode(tree)
@@ -120,41 +115,25 @@ class Eats(Json):
         return data
 
 
-class TestEats(WireFormatContract):
-    wire_format = Eats()
-    fails = "test_encode_returns_bytes_and_leaves_the_tree_alone"
-
-
+@mutant(TestFormatRight, "test_encode_returns_bytes_and_leaves_the_tree_alone")
 class Array(Json):
     def encode(self, tree: Any) -> Any:
         return bytearray(super().encode(tree))
 
 
-class TestArray(WireFormatContract):
-    wire_format = Array()
-    fails = "test_encode_returns_bytes_and_leaves_the_tree_alone"
-
-
+@mutant(TestFormatRight, "test_it_knows_no_strangers")
 class Greedy(Json):
     def matches(self, head: bytes) -> bool:
         return True
 
 
-class TestGreedy(WireFormatContract):
-    wire_format = Greedy()
-    fails = "test_it_knows_no_strangers"
-
-
+@mutant(TestFormatRight, "test_random_bytes_are_a_tree_or_an_error_of_ours")
 class Foreign(Json):
     def decode(self, buffer: Any) -> Any:
         return {b"{": 1, b"[": 2, b"n": 3, b"t": 4}[bytes(buffer)[:1]] and super().decode(buffer)
 
 
-class TestForeign(WireFormatContract):
-    wire_format = Foreign()
-    fails = "test_random_bytes_are_a_tree_or_an_error_of_ours"
-
-
+@mutant(TestFormatRight, "test_eight_threads_at_once")
 class Shared(Json):
     last: Any = None
 
@@ -164,11 +143,7 @@ class Shared(Json):
         return super().encode(type(self).last)
 
 
-class TestShared(WireFormatContract):
-    wire_format = Shared()
-    fails = "test_eight_threads_at_once"
-
-
+@mutant(TestFormatRight, "test_decoded_trees_are_independent")
 class Cached(Json):
     known: ClassVar[dict[bytes, Any]] = {}
 
@@ -176,21 +151,12 @@ class Cached(Json):
         return self.known.setdefault(bytes(buffer), super().decode(buffer))
 
 
-class TestCached(WireFormatContract):
-    wire_format = Cached()
-    fails = "test_decoded_trees_are_independent"
-
-
+@mutant(TestFormatRight, "test_deep_trees_come_back")
 class Shallow(Json):
     def decode(self, buffer: Any) -> Any:
         if bytes(buffer).startswith(b"[" * 100):
             raise RecursionError
         return super().decode(buffer)
-
-
-class TestShallow(WireFormatContract):
-    wire_format = Shallow()
-    fails = "test_deep_trees_come_back"
 
 
 # ------------------------------------------------------------------------------------------- operators, their history
@@ -236,26 +202,19 @@ class TestHandlerRight(OpHandlerContract):
     programs = (plain, moved)
 
 
+@mutant(TestHandlerRight, "test_a_name_resolves_to_the_operator_that_has_it")
 class Confused(Handler):
     def resolve(self, name: str) -> Any:
         return torch.ops.gw_mutant.other.default if name == SCALE else None
 
 
-class TestConfused(TestHandlerRight):
-    handler = Confused()
-    fails = "test_a_name_resolves_to_the_operator_that_has_it"
-
-
+@mutant(TestHandlerRight, "test_unknown_names_give_nothing")
 class Always(Handler):
     def resolve(self, name: str) -> Any:
         return torch.ops.gw_mutant.scale.default
 
 
-class TestAlways(TestHandlerRight):
-    handler = Always()
-    fails = "test_unknown_names_give_nothing"
-
-
+@mutant(TestHandlerRight, "test_unknown_names_give_nothing")
 class Walks(Handler):
     def resolve(self, name: str) -> Any:
         found: Any = torch
@@ -264,28 +223,15 @@ class Walks(Handler):
         return found
 
 
-class TestWalks(TestHandlerRight):
-    handler = Walks()
-    fails = "test_unknown_names_give_nothing"
-
-
+@mutant(TestHandlerRight, "test_what_is_no_operator_has_no_name")
 class NamesAll(Handler):
     def name_of(self, target: Any) -> str | None:
         return SCALE
 
 
-class TestNamesAll(TestHandlerRight):
-    handler = NamesAll()
-    fails = "test_what_is_no_operator_has_no_name"
-
-
+@mutant(TestHandlerRight, "test_every_program_uses_its_operators")
 class Elsewhere(Handler):
     prefixes = ("torch.ops.gw_mutant_elsewhere.",)
-
-
-class TestElsewhere(TestHandlerRight):
-    handler = Elsewhere()
-    fails = "test_every_program_uses_its_operators"
 
 
 class Codes(Handler):
@@ -304,6 +250,7 @@ class TestCodesRight(TestHandlerRight):
     handler = Codes()
 
 
+@mutant(TestHandlerRight, "test_programs_round_trip")
 class Forgets(Codes):
     def encode_node(self, target: Any, args: Any, kwargs: Any, encode: Any) -> Any:
         return [
@@ -312,11 +259,7 @@ class Forgets(Codes):
         ]
 
 
-class TestForgets(TestHandlerRight):
-    handler = Forgets()
-    fails = "test_programs_round_trip"
-
-
+@mutant(TestHandlerRight, "test_programs_round_trip")
 class Drifts(Codes):
     count = itertools.count()
 
@@ -329,20 +272,11 @@ class Drifts(Codes):
         )
 
 
-class TestDrifts(TestHandlerRight):
-    handler = Drifts()
-    fails = "test_programs_round_trip"
-
-
+@mutant(TestHandlerRight, "test_whatever_stands_in_a_file_is_read_or_refused")
 class Trusts(Codes):
     def decode_node(self, target: Any, inputs: Any, decode: Any) -> Any:
         x, factor, offset = inputs
         return (decode(x.arg), decode(factor.arg), decode(offset.arg)), {}
-
-
-class TestTrusts(TestHandlerRight):
-    handler = Trusts()
-    fails = "test_whatever_stands_in_a_file_is_read_or_refused"
 
 
 class Third(Handler):
@@ -374,22 +308,13 @@ def history(up: Any = add_offset, down: Any = drop_offset) -> Any:
     return (OpsetStep("gw_mutant", 1, 2, {SCALE: up}), OpsetStep("gw_mutant", 2, 1, {SCALE: down}))
 
 
-class Plugin:
-    def __init__(self, steps: Any) -> None:
-        self.steps = steps
-
-    @hookimpl
-    def graphwire_op_handlers(self) -> Any:
-        return [Second()]
-
-    @hookimpl
-    def graphwire_opset_upgraders(self) -> Any:
-        return list(self.steps)
+def plugin_with(steps: Any) -> Plugin:
+    return Plugin(op_handlers=[Second()], opset_upgraders=steps)
 
 
 class TestHistoryRight(OpsetContract):
     steps: Any = history()
-    plugin: Any = Plugin(steps)
+    plugin: Any = plugin_with(steps)
     newest = 2
     programs = (plain, moved)
 
@@ -400,7 +325,7 @@ def raises(edit: Any) -> None:
 
 class TestRaisesUp(TestHistoryRight):
     steps = history(up=raises)
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_no_step_fails"
 
 
@@ -408,13 +333,13 @@ class TestRaisesUpAlone(TestHistoryRight):
     """There is no way down, so no program of version 1."""
 
     steps = history(up=raises)[:1]
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_no_step_fails"
 
 
 class TestRaisesDown(TestHistoryRight):
     steps = history(down=raises)
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_a_program_goes_down_and_computes_the_same_or_says_why_not"
 
 
@@ -425,19 +350,19 @@ class TestRaisesOfOther(TestHistoryRight):
         OpsetStep("gw_mutant", 1, 2, {SCALE: add_offset, "torch.ops.gw_mutant.old.default": raises}),
         history()[1],
     )
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_no_step_fails"
 
 
 class TestForgetsOffset(TestHistoryRight):
     steps = history(down=lambda edit: edit.drop("offset"))
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_a_program_goes_down_and_computes_the_same_or_says_why_not"
 
 
 class TestMisspelt(TestHistoryRight):
     steps = history(up=lambda edit: edit.set("ofset", 0.0))
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_a_program_goes_down_and_computes_the_same_or_says_why_not"
 
 
@@ -453,7 +378,7 @@ class TestOtherNamespace(TestHistoryRight):
 
 class TestNoWayUp(TestHistoryRight):
     steps = history()[1:]
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_the_way_up_has_no_gap"
 
 
@@ -469,7 +394,7 @@ def edits_in_place(edit: Any) -> None:
 
 class TestEditsInPlace(TestHistoryRight):
     steps = history(down=edits_in_place)
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_steps_change_no_program_that_they_are_given"
 
 
@@ -480,7 +405,7 @@ class TestMoody(TestHistoryRight):
     steps = history(
         down=lambda edit: edit.refuse("today") if next(counter).bit_count() % 2 else drop_offset(edit)
     )
-    plugin = Plugin(steps)
+    plugin = plugin_with(steps)
     fails = "test_threads_do_not_meet"
 
 
@@ -531,76 +456,49 @@ class TestSerializerRight(TreespecContract):
     bad_contexts = ((["a", 3], 1), ({}, 1), (None, 1))
 
 
+@mutant(TestSerializerRight, "test_a_context_comes_back_exactly")
 class LosesContext(Serializer):
     def load_context(self, tree: Any, version: int) -> Any:
         return (super().load_context(tree, version)[0], "a")
 
 
-class TestLosesContext(TestSerializerRight):
-    serializer = LosesContext()
-    fails = "test_a_context_comes_back_exactly"
-
-
+@mutant(TestSerializerRight, "test_a_context_comes_back_exactly")
 class Lists(Serializer):
     def load_context(self, tree: Any, version: int) -> Any:
         return list(super().load_context(tree, version))
 
 
-class TestLists(TestSerializerRight):
-    serializer = Lists()
-    fails = "test_a_context_comes_back_exactly"
-
-
+@mutant(TestSerializerRight, "test_a_context_comes_back_exactly")
 class Ahead(Serializer):
     def dump_context(self, context: Any) -> Any:
         return 2, super().dump_context(context)[1]
 
 
-class TestAhead(TestSerializerRight):
-    serializer = Ahead()
-    fails = "test_a_context_comes_back_exactly"
-
-
+@mutant(TestSerializerRight, "test_a_context_comes_back_exactly")
 class NoJson(Serializer):
     def dump_context(self, context: Any) -> Any:
         return 1, tuple(super().dump_context(context)[1])
 
 
-class TestNoJson(TestSerializerRight):
-    serializer = NoJson()
-    fails = "test_a_context_comes_back_exactly"
-
-
+@mutant(TestSerializerRight, "test_a_container_comes_back_with_its_leaves_in_order")
 class Miscounts(Serializer):
     def arity(self, container: type, context: Any) -> int | None:
         return int(context[0]) + 1
 
 
-class TestMiscounts(TestSerializerRight):
-    serializer = Miscounts()
-    fails = "test_a_container_comes_back_with_its_leaves_in_order"
-
-
+@mutant(TestSerializerRight, "test_a_bad_context_is_refused")
 class Credulous(Serializer):
     def load_context(self, tree: Any, version: int) -> Any:
         return (0, "")
 
 
-class TestCredulous(TestSerializerRight):
-    serializer = Credulous()
-    fails = "test_a_bad_context_is_refused"
-
-
+@mutant(TestSerializerRight, "test_whatever_stands_in_a_file_is_a_context_or_refused")
 class Careless(Serializer):
     def load_context(self, tree: Any, version: int) -> Any:
         return (tree[0], tree[1])
 
 
-class TestCareless(TestSerializerRight):
-    serializer = Careless()
-    fails = "test_whatever_stands_in_a_file_is_a_context_or_refused"
-
-
+@mutant(TestSerializerRight, "test_equal_containers_have_equal_text")
 class Counts(Serializer):
     count = itertools.count()
 
@@ -611,29 +509,16 @@ class Counts(Serializer):
         return super().load_context(tree[1:] if isinstance(tree, list) else tree, version)
 
 
-class TestCounts(TestSerializerRight):
-    serializer = Counts()
-    fails = "test_equal_containers_have_equal_text"
-
-
+@mutant(TestSerializerRight, "test_what_it_cannot_write_is_refused")
 class WritesAll(Serializer):
     def dump_context(self, context: Any) -> Any:
         return 1, [1, str(context)]
 
 
-class TestWritesAll(TestSerializerRight):
-    serializer = WritesAll()
-    fails = "test_what_it_cannot_write_is_refused"
-
-
+@mutant(TestSerializerRight, "test_torch_flattens_its_containers")
 class NotOurs(Serializer):
     def container(self) -> type:
         return JsonFormat
-
-
-class TestNotOurs(TestSerializerRight):
-    serializer = NotOurs()
-    fails = "test_torch_flattens_its_containers"
 
 
 # ------------------------------------------------------------------------------------------------------------ codecs
@@ -691,66 +576,43 @@ class TestCodecRight(ConstantCodecContract):
         assert torch.equal(actual.row, expected.row)
 
 
+@mutant(TestCodecRight, "test_it_owns_its_constants_and_nothing_plain")
 class Grasping(Codec):
     def owns(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
 
 
-class TestGrasping(TestCodecRight):
-    codec = Grasping()
-    fails = "test_it_owns_its_constants_and_nothing_plain"
-
-
+@mutant(TestCodecRight, "test_it_owns_its_constants_and_nothing_plain")
 class Tries(Codec):
     def owns(self, value: Any) -> bool:
         return bool(value.row is not None)
 
 
-class TestTries(TestCodecRight):
-    codec = Tries()
-    fails = "test_it_owns_its_constants_and_nothing_plain"
-
-
+@mutant(TestCodecRight, "test_a_constant_comes_back")
 class LosesRows(Codec):
     def decode(self, tree: Any, tensors: Any) -> Any:
         return Striped(super().decode(tree, tensors).row, 4)
 
 
-class TestLosesRows(TestCodecRight):
-    codec = LosesRows()
-    fails = "test_a_constant_comes_back"
-
-
+@mutant(TestCodecRight, "test_a_constant_comes_back")
 class MakesPlain(Codec):
     def decode(self, tree: Any, tensors: Any) -> Any:
         return super().decode(tree, tensors) + 0
 
 
-class TestMakesPlain(TestCodecRight):
-    codec = MakesPlain()
-    fails = "test_a_constant_comes_back"
-
-
+@mutant(TestCodecRight, "test_the_same_constant_makes_the_same_tree_and_no_tensor_is_copied")
 class Copies(Codec):
     def encode(self, value: Any) -> Any:
         return {"rows": value.shape[0]}, [value.row.clone()]
 
 
-class TestCopies(TestCodecRight):
-    codec = Copies()
-    fails = "test_the_same_constant_makes_the_same_tree_and_no_tensor_is_copied"
-
-
+@mutant(TestCodecRight, "test_a_constant_is_a_tree_and_tensors")
 class NoTree(Codec):
     def encode(self, value: Any) -> Any:
         return {"rows": value.shape[0], "kinds": {1, 2}}, [value.row]
 
 
-class TestNoTree(TestCodecRight):
-    codec = NoTree()
-    fails = "test_a_constant_is_a_tree_and_tensors"
-
-
+@mutant(TestCodecRight, "test_the_same_constant_makes_the_same_tree_and_no_tensor_is_copied")
 class Numbers(Codec):
     count = itertools.count()
 
@@ -758,40 +620,24 @@ class Numbers(Codec):
         return {"rows": value.shape[0], "number": next(self.count)}, [value.row]
 
 
-class TestNumbers(TestCodecRight):
-    codec = Numbers()
-    fails = "test_the_same_constant_makes_the_same_tree_and_no_tensor_is_copied"
-
-
+@mutant(TestCodecRight, "test_whatever_stands_in_a_file_is_a_constant_or_refused")
 class Naive(Codec):
     def decode(self, tree: Any, tensors: Any) -> Any:
         return Striped(tensors[0], tree["rows"])
 
 
-class TestNaive(TestCodecRight):
-    codec = Naive()
-    fails = "test_whatever_stands_in_a_file_is_a_constant_or_refused"
-
-
+@mutant(TestCodecRight, "test_what_is_no_tree_of_its_own_is_refused")
 class Shrugs(Codec):
     def decode(self, tree: Any, tensors: Any) -> Any:
         return super().decode(tree, tensors) if tensors else Striped(torch.ones(1), 1)
 
 
-class TestShrugs(TestCodecRight):
-    codec = Shrugs()
-    fails = "test_what_is_no_tree_of_its_own_is_refused"
-
-
+@mutant(TestCodecRight, "test_the_registry_accepts_it")
 class Unnamed(Codec):
     name = "Bad Name"
 
 
-class TestUnnamed(TestCodecRight):
-    codec = Unnamed()
-    fails = "test_the_registry_accepts_it"
-
-
+@mutant(TestCodecRight, "test_threads_do_not_meet")
 class Remembers(Codec):
     last: Any = None
 
@@ -801,11 +647,7 @@ class Remembers(Codec):
         return {"rows": type(self).last}, [value.row]
 
 
-class TestRemembers(TestCodecRight):
-    codec = Remembers()
-    fails = "test_threads_do_not_meet"
-
-
+@mutant(TestCodecRight, "test_another_process_loads_what_this_one_wrote")
 class Keeps(Codec):
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}
@@ -822,22 +664,13 @@ class Keeps(Codec):
         raise DecodeError("no Striped")
 
 
-class TestKeeps(TestCodecRight):
-    codec = Keeps()
-    fails = "test_another_process_loads_what_this_one_wrote"
-
-
+@mutant(TestCodecRight, "test_another_process_loads_what_this_one_wrote")
 class Guesses(Keeps):
     def decode(self, tree: Any, tensors: Any) -> Any:
         match tree:
             case {"key": int(key)} if type(key) is int and key not in self.rows:
                 return super().decode({"rows": 1}, tensors)
         return super().decode(tree, tensors)
-
-
-class TestGuesses(TestCodecRight):
-    codec = Guesses()
-    fails = "test_another_process_loads_what_this_one_wrote"
 
 
 # ------------------------------------------------------------------------------------------------------ weight stores
@@ -848,6 +681,7 @@ class TestStoreRight(WeightStoreContract):
     location = "model.safetensors"
 
 
+@mutant(TestStoreRight, "test_every_type_and_shape_that_it_keeps_comes_back")
 class Unsigned(SafetensorsStore):
     """It forgets that integers have no sign."""
 
@@ -857,21 +691,13 @@ class Unsigned(SafetensorsStore):
         return index._replace(tensors=tensors)
 
 
-class TestUnsigned(TestStoreRight):
-    store = Unsigned()
-    fails = "test_every_type_and_shape_that_it_keeps_comes_back"
-
-
+@mutant(TestStoreRight, "test_it_says_which_types_it_keeps")
 class AnyType(SafetensorsStore):
     def keeps(self, dtype: str) -> bool:
         return True
 
 
-class TestAnyType(TestStoreRight):
-    store = AnyType()
-    fails = "test_it_says_which_types_it_keeps"
-
-
+@mutant(TestStoreRight, "test_every_name_comes_back")
 class LowerCase(SafetensorsStore):
     """It writes names in lower case, as a store that has a file for each tensor might."""
 
@@ -881,22 +707,14 @@ class LowerCase(SafetensorsStore):
         return written, {name: name.lower() for name in tensors}
 
 
-class TestLowerCase(TestStoreRight):
-    store = LowerCase()
-    fails = "test_every_name_comes_back"
-
-
+@mutant(TestStoreRight, "test_no_file_is_replaced")
 class Replacing(SafetensorsStore):
     def write(self, folder: Any, location: str, tensors: Any) -> Any:
         folder.remove(location)
         return super().write(folder, location, tensors)
 
 
-class TestReplacing(TestStoreRight):
-    store = Replacing()
-    fails = "test_no_file_is_replaced"
-
-
+@mutant(TestStoreRight, "test_equal_content_is_written_once")
 class Counted(SafetensorsStore):
     """It never uses a file that is there."""
 
@@ -906,21 +724,13 @@ class Counted(SafetensorsStore):
         return super().write(folder, f"{next(self.number)}-{location}", tensors)
 
 
-class TestCounted(TestStoreRight):
-    store = Counted()
-    fails = "test_equal_content_is_written_once"
-
-
+@mutant(TestStoreRight, "test_it_does_not_claim_what_others_wrote")
 class Claiming(SafetensorsStore):
     def find(self, folder: Any, location: str) -> str | None:
         return location
 
 
-class TestClaiming(TestStoreRight):
-    store = Claiming()
-    fails = "test_it_does_not_claim_what_others_wrote"
-
-
+@mutant(TestStoreRight, "test_a_missing_file_is_noticed")
 class OnceRead(SafetensorsStore):
     """It looks at a location once."""
 
@@ -934,11 +744,7 @@ class OnceRead(SafetensorsStore):
         return self.known[location]
 
 
-class TestOnceRead(TestStoreRight):
-    store = OnceRead()
-    fails = "test_a_missing_file_is_noticed"
-
-
+@mutant(TestStoreRight, "test_damage_is_an_archive_error_or_describes_what_is_there")
 class Unchecked(SafetensorsStore):
     """It takes a header as it is."""
 
@@ -954,11 +760,7 @@ class Unchecked(SafetensorsStore):
         return StoreIndex(tensors, {location: FileFacts(size)})
 
 
-class TestUnchecked(TestStoreRight):
-    store = Unchecked()
-    fails = "test_damage_is_an_archive_error_or_describes_what_is_there"
-
-
+@mutant(TestStoreRight, "test_memory_does_not_grow_with_the_tensors")
 class Hoarding(SafetensorsStore):
     """It keeps a copy of all elements while it writes."""
 
@@ -971,30 +773,17 @@ class Hoarding(SafetensorsStore):
         return super().write(folder, location, views)
 
 
-class TestHoarding(TestStoreRight):
-    store = Hoarding()
-    fails = "test_memory_does_not_grow_with_the_tensors"
-
-
+@mutant(TestStoreRight, "test_it_closes_the_files_that_it_opens")
 class LeavingOpen(SafetensorsStore):
     def open(self, folder: Any, location: str) -> Any:
         folder.open(location)
         return super().open(folder, location)
 
 
-class TestLeavingOpen(TestStoreRight):
-    store = LeavingOpen()
-    fails = "test_it_closes_the_files_that_it_opens"
-
-
+@mutant(TestStoreRight, "test_writers_in_parallel_do_not_meet")
 class Hasty(SafetensorsStore):
     """It takes a file of another writer for its own."""
 
     def write(self, folder: Any, location: str, tensors: Any) -> Any:
         super().write(folder, location, tensors)
         return location, {name: name for name in tensors}
-
-
-class TestHasty(TestStoreRight):
-    store = Hasty()
-    fails = "test_writers_in_parallel_do_not_meet"
