@@ -37,12 +37,14 @@ def test_nothing_changes_between_a_release_and_itself(facts: Any) -> None:
     assert told(facts, copy.deepcopy(facts)) == {}
 
 
+@pytest.mark.slow
 def test_all_that_the_bridge_uses_is_there(facts: Any) -> None:
     assert len(facts["names"]) > 40
     assert [name for name, kind in facts["names"].items() if kind is None] == []
     assert facts["attributes"]["_graph_module"] == ["ExportedProgram"]
 
 
+@pytest.mark.slow
 def test_what_is_new_and_what_is_gone_is_told(facts: Any) -> None:
     newer = copy.deepcopy(facts)
     newer["schema"]["Node"]["color"] = "str | None (may be left out)"
@@ -75,6 +77,7 @@ def test_what_is_new_and_what_is_gone_is_told(facts: Any) -> None:
     assert private[1] == "_graph_module: not there any more on ExportedProgram"
 
 
+@pytest.mark.slow
 def test_what_our_tables_have_is_known(facts: Any) -> None:
     older = copy.deepcopy(facts)
     older["torch"], older["schema_version"] = "2.11.0", [8, 17]

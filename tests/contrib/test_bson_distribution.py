@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +61,6 @@ def environment(make_environment: Callable[[str], Any]) -> Any:
     done = environment.install("--no-deps", "--no-build-isolation", DISTRIBUTION)
     assert done.returncode == 0, done.stderr
     return environment
-
-
-def test_it_is_not_installed_out_here() -> None:
-    assert "graphwire-bson" not in {each.metadata["Name"] for each in metadata.distributions()}
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +58,13 @@ def environment(make_environment: Callable[[str], Any]) -> Any:
     return environment
 
 
-def test_it_is_not_installed_out_here() -> None:
-    assert "graphwire-linops" not in {each.metadata["Name"] for each in metadata.distributions()}
-
-
 @pytest.mark.slow
 def test_its_operators_are_loaded_when_a_program_needs_them_and_only_then(environment: Any) -> None:
     assert environment.run("-c", LOAD, OLDEST, NEWEST).split() == ["4", "4"]
     environment.run("-c", UNNEEDED)
 
 
+@pytest.mark.slow
 def test_its_plugin_is_listed(environment: Any) -> None:
     plugins = json.loads(environment.run("-m", "graphwire", "plugins", "--json"))
     (linops,) = [plugin for plugin in plugins if plugin["distribution"] == "graphwire-linops"]
@@ -86,6 +82,7 @@ def test_the_command_shows_the_way_of_an_old_file_and_goes_it(environment: Any, 
     assert environment.run("-c", LOAD, path).split() == ["4"]
 
 
+@pytest.mark.slow
 def test_it_is_not_loaded_where_it_is_not_allowed(environment: Any) -> None:
     done = environment.attempt("-c", LOAD, NEWEST, GRAPHWIRE_DISABLE_PLUGINS="graphwire-linops")
     assert done.returncode != 0

@@ -129,6 +129,7 @@ def test_the_distributions_hold_what_belongs_there_and_nothing_else(distribution
     assert faults_of(distributions) == []
 
 
+@pytest.mark.slow
 def test_what_does_not_belong_there_is_found(distributions: Distributions, tmp_path: Path) -> None:
     wheel = Path(shutil.copy(distributions.wheel, tmp_path))
     with zipfile.ZipFile(wheel, "a") as opened:
@@ -141,6 +142,7 @@ def test_what_does_not_belong_there_is_found(distributions: Distributions, tmp_p
     assert f"{wheel.name}: its files have 2 times" in faults
 
 
+@pytest.mark.slow
 def test_the_wheel_carries_the_licence(distributions: Distributions) -> None:
     with zipfile.ZipFile(distributions.wheel) as wheel:
         (licence,) = (name for name in wheel.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
