@@ -326,6 +326,14 @@ def text_cases() -> Iterator[Case]:
         "a leaf in 400 containers",
         edited(simple(), SPEC, containers(400)),
     )
+    for levels, make in ((814, good), (815, bad)):
+        deep = f"{'[' * levels}{']' * levels}"
+        yield make(
+            f"treespecs/context_{levels}_deep",
+            "TSP-5",
+            f"a context of {levels} lists in a container, which is two more deep",
+            edited(simple(), SPEC, f'[1, {{"type": "t", "context": {deep}, "children_spec": []}}]'),
+        )
     for key in LEAF:
         text = treespec(LEAF).replace(f'"{key}"', f'"{key}": {json.dumps(LEAF[key])}, "{key}"', 1)
         yield bad(

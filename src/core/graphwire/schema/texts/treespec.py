@@ -28,6 +28,9 @@ PROTOCOL = 1
 MAX_DEPTH = 400
 """Nesting depth of containers. torch's own flattening stops at Python's recursion limit, slightly beyond."""
 
+_MOST_NESTED = 2 * MAX_DEPTH + 16
+"""Nesting depth of lists and objects in the text: two for each container around, and those of contexts."""
+
 
 class TreeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A node of a treespec: a container or a leaf."""
@@ -93,6 +96,9 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
         depth += bool(level)
         if depth > max_depth:
             raise _too_deep(max_depth)
+        for node in level:
+            if type(node.context) in (list, dict) and _nests_deeper(node.context, _MOST_NESTED - 2 * depth):
+                raise LimitError(f"lists and objects of a treespec nest deeper than {_MOST_NESTED} levels")
         level = [child for node in level for child in node.children]
     if 2 * texts != text.count('"') - text.replace(r"\\", "").count(
         r"\""
@@ -102,6 +108,14 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
         except RecursionError:
             raise _too_deep(max_depth) from None
     return spec
+
+
+def _nests_deeper(context: list[Any] | dict[str, Any], most: int) -> bool:
+    level: list[Any] = [context]
+    while level and most > 0:
+        parts = [part for each in level for part in (each.values() if type(each) is dict else each)]
+        level, most = [part for part in parts if type(part) in (list, dict)], most - 1
+    return bool(level)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
