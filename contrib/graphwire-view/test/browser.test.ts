@@ -348,6 +348,12 @@ shown("a box that the details would cover stays in sight", "convnet", async (pag
   }
 }, { width: 1120, height: 700 });
 
+shown("the drawing has room beside the details, also in the frame of a notebook", "transformer", async (page) => {
+  assert.ok(((await page.locator("#drawing").boundingBox())?.width ?? 0) >= 400);
+  const [first, ...others] = await Promise.all((await page.getByRole("tab").all()).map((each) => each.boundingBox()));
+  assert.ok(others.every((each) => each?.y === first?.y), "tabs stand in one row");
+}, { hash: "#node=layer_norm_2", width: 1060, height: 640 });
+
 shown("nothing moves by itself where less motion is wanted", "transformer", async (page) => {
   await page.emulateMedia({ reducedMotion: "reduce" });
   await page.keyboard.press("/");
