@@ -179,7 +179,7 @@ def test_a_module_is_that_of_the_loaded_program(
     for info in _tried()[batch::BATCHES]:
         for dynamic in (False, True):
             for _, program, args, kwargs in _programs(info, False, torch_may_warn, dynamic=dynamic):
-                violations = by_day(8, by_night=200)
+                violations = by_day(8, by_night=40)
                 try:
                     data = graphwire.dumps(program)
                     with torch_may_warn():
