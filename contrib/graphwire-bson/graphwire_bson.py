@@ -38,6 +38,7 @@ class BsonFormat:
     __slots__ = ()
     name = "bson"
     suffix = ".bson"
+    media_type = "application/bson"
 
     def encode(self, tree: Tree) -> bytes:
         measure_tree(tree)

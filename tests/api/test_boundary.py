@@ -135,7 +135,7 @@ class Handler:
 class Format(JsonFormat):
     """A wire format whose reader and writer ask the switch."""
 
-    name, suffix = "switched", ".switched"
+    name, suffix, media_type = "switched", ".switched", "application/x"
 
     def encode(self, tree: Any) -> bytes:
         SWITCH()

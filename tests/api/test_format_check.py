@@ -26,7 +26,7 @@ FAULTS: dict[str, Callable[[Any], bytes]] = {
 
 
 class Faulty:
-    name, suffix = "faulty", ".faulty"
+    name, suffix, media_type = "faulty", ".faulty", "application/x-faulty"
 
     def __init__(self, encode: Callable[[Any], bytes]) -> None:
         self._encode = encode

@@ -172,7 +172,7 @@ _OPERATOR = torch.ops.graphwire_doors.same.default
 
 
 class _Format:
-    name, suffix = "door_format", ".door"
+    name, suffix, media_type = "door_format", ".door", "application/x-door"
 
     def __init__(self, data: Any) -> None:
         self._data = data

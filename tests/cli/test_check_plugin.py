@@ -16,7 +16,7 @@ GRAPHWIRE_API = 1
 written = []
 
 class Faulty:
-    name, suffix = "faulty", ".faulty"
+    name, suffix, media_type = "faulty", ".faulty", "application/x-faulty"
 
     def encode(self, tree):
         written.append(tree)

@@ -10,7 +10,7 @@ from graphwire import hookimpl
 from graphwire.registry.interfaces import MetadataKey, OpsetStep
 
 class Format:
-    name, suffix = "NAME", ".SUFFIX"
+    name, suffix, media_type = "NAME", ".SUFFIX", "application/x"
     def encode(self, tree): return b"x"
     def decode(self, buffer): return None
     def matches(self, head): return False
@@ -119,6 +119,7 @@ RIVALS: dict[str, Rival] = {
     ),
     "spaced": Rival(formats("name = 'Bad Name'"), "`name` is 'Bad Name', not lower-case letters"),
     "dotless": Rival(formats("suffix = 'x.y'"), "`suffix` is 'x.y', not a dot and then"),
+    "medium": Rival(formats("media_type = 'json'"), "`media_type` is 'json', not a media type"),
     "arity": Rival(
         formats("def encode(self): return b''"), "`encode` takes (), and is called with one argument"
     ),

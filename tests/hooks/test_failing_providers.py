@@ -42,6 +42,7 @@ def made(**members: Any) -> Any:
 FORMAT = {
     "name": "failing",
     "suffix": ".failing",
+    "media_type": "application/x",
     "encode": lambda tree: b"x",
     "decode": fails,
     "matches": lambda head: False,

@@ -27,7 +27,7 @@ FORMAT = """
 from graphwire.registry.interfaces import hookimpl
 
 class Format:
-    name, suffix = {name!r}, {suffix!r}
+    name, suffix, media_type = {name!r}, {suffix!r}, "application/x"
     def encode(self, tree): return b""
     def decode(self, buffer): return None
     def matches(self, head): return False
@@ -41,6 +41,8 @@ Install = Callable[..., None]
 
 
 class Format:
+    media_type = "application/x-test"
+
     def __init__(self, name: str = "test", suffix: str | None = None) -> None:
         self.name = name
         self.suffix = f".{name}" if suffix is None else suffix
@@ -374,7 +376,13 @@ def test_a_broken_object_is_an_error() -> None:
     with pytest.raises(PluginError, match="implements none"):
         Registry.of(object())
     with pytest.raises(PluginError, match="no method `matches`"):
-        Registry.of(Plugin(wire_formats=[SimpleNamespace(name="x", suffix=".x", encode=print, decode=print)]))
+        Registry.of(
+            Plugin(
+                wire_formats=[
+                    SimpleNamespace(name="x", suffix=".x", media_type="x", encode=print, decode=print)
+                ]
+            )
+        )
 
 
 CONFLICTS = {

@@ -121,7 +121,7 @@ def test_a_name_that_would_be_more_in_a_command_line_is_refused(
 
 def test_a_file_in_a_foreign_format_says_what_to_install(program: Any) -> None:
     class Plain:
-        name, suffix = "plain", ".plain"
+        name, suffix, media_type = "plain", ".plain", "text/plain"
 
         def encode(self, tree: Tree) -> bytes:
             return JsonFormat().encode(tree)
@@ -216,7 +216,7 @@ class _Store(SafetensorsStore):
 
 
 class _Format(JsonFormat):
-    name, suffix = "lacking", ".lacking"
+    name, suffix, media_type = "lacking", ".lacking", "application/x"
 
     def matches(self, head: bytes) -> bool:
         return False

@@ -25,7 +25,7 @@ from graphwire.registry import GraphwirePluginWarning
 SOURCES = {
     "wire_format": '''
 class Provider:
-    name, suffix = "stated", ".stated"
+    name, suffix, media_type = "stated", ".stated", "application/x-stated"
     def encode(self, tree):
         import json
         return json.dumps(tree).encode()

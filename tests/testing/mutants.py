@@ -51,7 +51,7 @@ def mutant(suite: type, test: str) -> Callable[[type], type]:
 
 
 class Json(JsonFormat):
-    name, suffix = "mutant", ".mutant"
+    name, suffix, media_type = "mutant", ".mutant", "application/x-mutant"
 
 
 class TestFormatRight(WireFormatContract):

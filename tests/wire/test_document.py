@@ -21,6 +21,7 @@ class Careless:
 
     name = "careless"
     suffix = ".careless"
+    media_type = "application/x-careless"
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

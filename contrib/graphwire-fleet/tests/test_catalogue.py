@@ -241,7 +241,7 @@ def test_a_damaged_file_is_a_row_with_its_error_and_what_cannot_be_written_is_es
 class Reversed:
     """A wire format that no plugin here provides: JSON, backwards."""
 
-    name, suffix = "reversed", ".reversed"
+    name, suffix, media_type = "reversed", ".reversed", "application/x-reversed"
 
     def encode(self, tree: Any) -> bytes:
         return JsonFormat().encode(tree)[::-1]

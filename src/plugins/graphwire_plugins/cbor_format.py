@@ -44,6 +44,7 @@ class CborFormat:
     __slots__ = ()
     name = "cbor"
     suffix = ".cbor"
+    media_type = "application/cbor"
 
     def encode(self, tree: Tree) -> bytes:
         measure_tree(tree)  # before cbor2 sees it: version 6.2 overruns the C stack on deep trees

@@ -38,6 +38,7 @@ class JsonFormat:
     __slots__ = ()
     name = "json"
     suffix = ".json"
+    media_type = "application/json"
 
     def encode(self, tree: Tree) -> bytes:
         found = measure_tree(tree)

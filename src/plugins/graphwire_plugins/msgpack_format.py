@@ -40,6 +40,7 @@ class MsgpackFormat:
     __slots__ = ()
     name = "msgpack"
     suffix = ".msgpack"
+    media_type = "application/vnd.msgpack"
 
     def encode(self, tree: Tree) -> bytes:
         measure_tree(tree)

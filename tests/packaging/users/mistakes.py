@@ -12,6 +12,7 @@ class Half:
 
     name = "half"
     suffix = ".half"
+    media_type = "application/x-half"
 
 
 def mistakes(program: Program, edit: NodeEditor, node: Node) -> None:

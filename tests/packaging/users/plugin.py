@@ -42,6 +42,7 @@ class Lines:
 
     name = "lines"
     suffix = ".lines"
+    media_type = "application/x-lines"
 
     def encode(self, tree: Tree) -> bytes:
         if isinstance(tree, bytes):

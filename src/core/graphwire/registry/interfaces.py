@@ -45,6 +45,11 @@ class WireFormat(Protocol):
         """The file suffix of the program's member in an archive, with its dot, such as `.json`."""
         ...
 
+    @property
+    def media_type(self) -> str:
+        """The registered media type, such as `application/json`."""
+        ...
+
     def encode(self, tree: Tree) -> bytes:
         """Encode the tree as bytes, deterministically: equal trees (with equal dict order) give equal bytes.
 

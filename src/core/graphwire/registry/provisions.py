@@ -156,6 +156,7 @@ HOOKS: tuple[Hook, ...] = (
         {
             "name": _plain_name,
             "suffix": _text(r"\.[a-z0-9]+", "a dot and then lower-case letters and digits"),
+            "media_type": _text(r"[\w.+-]+/[\w.+-]+", "a media type such as application/json"),
         },
         (
             interfaces.BoundedFormat,
