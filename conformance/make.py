@@ -24,6 +24,7 @@ from making import (
     given_files,
     invalid_archives,
     invalid_documents,
+    second_reading,
     tree_vectors,
     valid_archives,
     valid_documents,
@@ -45,6 +46,7 @@ ROOMS = (
     invalid_documents,
     invalid_archives,
     decided,
+    second_reading,
 )
 HASHED = ("hashes/", "formats/", "payloads/", "names/")
 """The groups whose hashes are listed."""
@@ -179,7 +181,7 @@ def entry(case: Case, name: str) -> dict[str, Any]:
         "about": case.about,
         "needs": list(case.needs),
         "rules": rules,
-    } | ({} if case.valid else {"classes": classes_of(rules)})
+    } | ({} if case.valid else {"classes": classes_of(rules, case.name)})
 
 
 def main() -> int:

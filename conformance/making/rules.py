@@ -161,6 +161,29 @@ payloads/config_is_a_list               DOC-4
 payloads/weights_device                 GRA-53
 payloads/weights_device_index           DOC-15
 references/safetensors_length           REF-22
+documents/document_is_*                 DOC-3
+documents/element_type_of_text          DOC-13
+documents/forward_names_twice           GRA-72
+values/of_the_graph_around              GRA-5
+*device_type                            DOC-29
+*device_quote                           DOC-29
+payloads/weights_device                 DOC-29
+signatures/without_a_variant            DOC-10
+signatures/two_variants                 DOC-10
+signatures/unknown_variant              DOC-10
+payloads/negative_*                     DOC-15
+payloads/dimensions                     DOC-15
+payloads/product*                       DOC-15
+payloads/reach                          DOC-15
+payloads/fewer_strides                  DOC-22
+payloads/*_strides                      DOC-22
+payloads/*_layout_0                     DOC-20
+payloads/number_of_no_dtype             DOC-19
+payloads/without_is_param               DOC-4
+payloads/path_name_number               DOC-4
+payloads/without_meta                   DOC-4
+references/box_side                     REF-12
+references/ranks_sizes                  REF-15
 """
 """Patterns of names of invalid files, and rules that they break besides those that a case states itself."""
 
@@ -306,10 +329,16 @@ CLASSES = {
 """The classes of refusals (NEU-20), and the rules that belong to each."""
 
 
-def classes_of(rules: Iterable[str]) -> list[str]:
-    """Return the classes that a reader may name when it refuses a file that breaks these rules."""
+def classes_of(rules: Iterable[str], case: str) -> list[str]:
+    """Return the classes that a reader may name when it refuses a file that breaks these rules.
+
+    Args:
+        case: the name of the file's case. What is wrong with records of configs and references is of the class `weights`, too.
+    """
+    of_configs = " DOC-* GRA-*" if case.startswith(("payloads/", "references/")) else ""
+    classes = CLASSES | {"weights": CLASSES["weights"] + of_configs}
     return [
         name
-        for name, patterns in CLASSES.items()
+        for name, patterns in classes.items()
         if any(fnmatchcase(rule, pattern) for rule in rules for pattern in patterns.split())
     ]

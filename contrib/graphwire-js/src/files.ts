@@ -233,7 +233,15 @@ export class GraphwireFile {
     const listed = this.listed.get(found);
     if (listed !== undefined) {
       const program = await this.program(chosen);
+      const elsewhere = await this.references();
+      const names = new Set([elsewhere?.records, ...(elsewhere?.ranks ?? [])].flatMap((table) => [...(table?.keys() ?? [])]));
+      const isElsewhere = (["weights", "constants"] as const).some((kind) =>
+        [...found[kind].values()].some((payload) => names.has(this.recordOf(kind, payload))),
+      );
       this.check(() => {
+        if (isElsewhere && !program.requires.includes("external-weights")) {
+          throw new GraphwireError("document", "the extension external-weights is used, but not in requires", chosen);
+        }
         checkHeld(program, found.weights, found.constants, listed.names);
         checkListed(program, listed.stated);
       });

@@ -65,7 +65,6 @@ class GuardParser {
   constructor(private readonly text: string) {}
 
   whole(): Guard {
-    this.match(SPACES);
     const found = this.choice();
     if (this.at !== this.text.length) refuse("more text than one condition", this.text);
     return found;

@@ -1,5 +1,6 @@
 /** The rules of graphs: values are defined once and before they are used, names are legal, tensors are possible. */
 
+import { scalarType } from "../enumerations.js";
 import { parseExpression } from "../expressions.js";
 import { argumentsIn } from "../programs.js";
 import type { Argument, Composition, Device, Graph, Node, SymBool, SymFloat, SymInt, TensorMeta } from "../schema.js";
@@ -16,6 +17,7 @@ const MAX_SIZE = (1n << 63n) - 1n;
 const MAX_REACH = 1n << 59n;
 const MAX_DEVICE = 32767n;
 
+const VALUES = new Set<Argument["variant"]>(["as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj"]);
 const LITERALS = new Set<Argument["variant"]>(["as_none", "as_int", "as_float", "as_bool", "as_string"]);
 /** The operators whose results may be computed from those of their inputs. */
 const OVERLOAD = /^torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+$/;
@@ -104,7 +106,7 @@ export class GraphCheck {
     if (depth > MAX_NESTING) refuse("arguments and subgraphs nest too deep", place);
     const values = new Map<string, Kind>();
     const propagated = new Set<string>();
-    const nodes = new Set(Array.from(graph.value_metadata.values(), ({ name }) => name).filter((name) => name !== null));
+    const nodes = new Set<string>();
     const stated = graph.input_names ?? literals;
     if (graph.input_names !== null && graph.input_names.length !== graph.inputs.length) refuse("another number of input_names", place);
     graph.inputs.forEach((input, index) => {
@@ -129,7 +131,9 @@ export class GraphCheck {
         this.define(output, values, there, depth);
       });
       if (node.propagate) for (const name of [...values.keys()].slice(before)) propagated.add(name);
-      if (node.name !== null && !values.has(node.name)) nodes.add(node.name);
+      if (node.name === null) return;
+      if (!values.has(node.name)) nodes.add(node.name);
+      if (graph.value_metadata.size > 0) noteReaders(graph, node, node.name, nodes);
     });
     graph.outputs.forEach((output, index) => {
       this.argument(output, values, nodes, `${place}.outputs[${index}]`, depth);
@@ -144,8 +148,8 @@ export class GraphCheck {
       this.metadata(metadata, at);
     }
     if (graph.output_metadata !== null) this.metadata(graph.output_metadata, `${place}.output_metadata`);
-    for (const name of graph.copies.keys()) {
-      checkValueName(name, `${place}.copies`);
+    for (const [name, { of }] of graph.copies) {
+      for (const each of [name, of]) checkValueName(each, `${place}.copies`);
       if (values.has(name) || nodes.has(name)) refuse(`the node ${name} is already defined`, `${place}.copies`);
     }
   }
@@ -353,6 +357,23 @@ const EXTENSIONS: Readonly<Partial<Record<Argument["variant"], string>>> = {
   as_range: "ranges",
 };
 
+/** Adds the names of the nodes that read an element which is no value: a container, or a literal. */
+function noteReaders({ value_metadata }: Graph, { outputs }: Node, name: string, nodes: Set<string>): void {
+  const elements = (held: Argument): readonly Argument[] =>
+    held.variant === "as_mapping" ? held.value.map(({ value }) => value) : argumentsIn(held);
+  const [first] = outputs;
+  const rest: (readonly [key: string, elements: readonly Argument[]])[] = [[name, outputs]];
+  if (first !== undefined && outputs.length === 1) rest.push([name, elements(first)]);
+  for (const [key, found] of rest) {
+    found.forEach((element, index) => {
+      const here = `${key}[${index}]`;
+      const reader = value_metadata.get(here)?.name ?? null;
+      if (reader !== null && !VALUES.has(element.variant)) nodes.add(reader);
+      rest.push([here, elements(element)]);
+    });
+  }
+}
+
 function checkResult(argument: Argument, place: string): void {
   if (!RESULTS.has(argument.variant)) refuse(`a result cannot be ${argument.variant}`, place);
   for (const each of argumentsIn(argument)) if (each.variant !== "as_results") checkResult(each, place);
@@ -362,6 +383,9 @@ function checkResult(argument: Argument, place: string): void {
 export function checkDtype(meta: TensorMeta, place: string): void {
   if ((meta.dtype === "UNKNOWN") !== (meta.dtype_name !== null)) refuse("an element type needs a number or a name", place);
   if ((meta.layout === "Unknown") !== (meta.layout_name !== null)) refuse("a layout needs a number or a name", place);
+  if (meta.dtype_name !== null && meta.dtype_name !== "unknown" && scalarType(meta.dtype_name) !== undefined) {
+    refuse("the name of an element type that has a number", place);
+  }
   for (const name of [meta.dtype_name, meta.layout_name]) {
     if (name !== null && !isTypeName(name)) refuse(`${JSON.stringify(name)} is not a legal name of a type`, place);
   }

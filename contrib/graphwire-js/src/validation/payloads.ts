@@ -44,12 +44,17 @@ export function checkPayloads(weights: Table, constants: Table, samples: Table):
 /** Throws if a program lacks weights or constants, or if one is another tensor than the graph states. */
 export function checkHeld(program: Program, weights: Table, constants: Table, unread: ReadonlySet<string>): void {
   const { graph, signature } = program.graph_module;
+  const isHeld = (name: string): boolean =>
+    weights.has(name) || constants.has(name) || program.encoded_values.has(name) || unread.has(name);
+  for (const [name, { tensors }] of program.encoded_values) {
+    for (const part of tensors) if (!isHeld(part)) refuse(`the program lacks its part ${JSON.stringify(part)}`, name);
+  }
   for (const spec of signature.input_specs) {
     const held = heldBy(spec);
     if (held === null) continue;
     const [name, value] = held;
     const payload = weights.get(name) ?? constants.get(name);
-    if (payload === undefined && !program.encoded_values.has(name) && !unread.has(name)) refuse("the program lacks it", name);
+    if (!isHeld(name)) refuse("the program lacks it", name);
     const [meta, stated] = [payload?.tensor_meta ?? null, graph.tensor_values.get(value)];
     if (meta === null || stated === undefined || program.producer === null || program.edited_values.includes(name)) continue;
     if (!isStated(meta, stated)) refuse("it is another tensor than the graph states", name);

@@ -19,8 +19,9 @@ from graphwire.analysis.elements import row_major_parts
 from graphwire.schema import ITEM_SIZES, Float, TensorMeta, decode_float
 from graphwire.schema.texts.guard import check_guard
 from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.metadata import is_deeper
 from graphwire.schema.texts.operations import Expression, parse_expression
-from graphwire.schema.texts.treespec import TreeSpec, parse_treespec
+from graphwire.schema.texts.treespec import MAX_JSON_DEPTH, TreeSpec, parse_treespec
 
 # ------------------------- the digest of a tensor's elements, independent of its strides and of its storage
 
@@ -203,7 +204,7 @@ def _treespec(spec: TreeSpec) -> Any:
 
 
 def _context(context: Any) -> Any:
-    if isinstance(context, str):
+    if isinstance(context, str) and not is_deeper(context, MAX_JSON_DEPTH):
         try:
             return {"json": tagged(_STRICT.decode(context))}
         except (ValueError, RecursionError):

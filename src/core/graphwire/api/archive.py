@@ -56,7 +56,7 @@ from graphwire.wire import package_reader
 from graphwire.wire.archive.manifest import RecordCache, keep_records, records_to_fetch
 from graphwire.wire.archive.source import Closing, Readable, file_name, located, type_text
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.payloads import Payloads
+from graphwire.wire.payloads import WEIGHTS, Payloads
 
 if TYPE_CHECKING:
     import torch
@@ -372,6 +372,11 @@ class Archive(Closing):
             archive, manifest = self._package.archive, self._package.manifest
             payloads.records = keep_records(payloads.records, archive, manifest, self._cache)
         self.weights.attach(payloads, copied=copied)
+        if (elsewhere := self._package.references) is not None:
+            metas = (*payloads.weights.values(), *payloads.constants.values())
+            names = {name for table in (elsewhere.records, *elsewhere.ranks) for name in table}
+            if any(f"{WEIGHTS}{each.path_name}" in names or each.shared in names for each in metas):
+                payloads.requires.add("external-weights")
         return payloads
 
     @_bounded

@@ -39,6 +39,7 @@ from graphwire.wire.document import read_document
 from graphwire.wire.limits import DEFAULT_LIMITS
 from graphwire.wire.package_reader import NO_MANIFEST, PROVIDERS
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
+from graphwire.wire.weights.reference_table import REFERENCES
 
 # ---- read a whole file, check all of it, and return what a reader finds in it as neutral JSON (`docs/spec/neutral.md`)
 
@@ -141,7 +142,7 @@ def _is_pickled(meta: PayloadMeta, folder: str, archive: Archive) -> bool:
 
 def _payload_form(meta: PayloadMeta, folder: str, payloads: Payloads, archive: Archive) -> dict[str, Any]:
     name, references = folder + meta.path_name, archive.weights.references
-    if references is not None and meta.shared is not None and name not in archive.names:
+    if meta.shared is not None and name not in archive.names:
         name = meta.shared  # the constant has no copy of its own
     where = "nowhere" if meta.placement is not None else _where(name, references)
     form = neutral_record(meta) | {"where": where}
@@ -172,7 +173,7 @@ _WEIGHTS_PLACE: Final = re.compile(r"data/|.*_config\.json|[^ /]+: ")
 
 def refusal(error: GraphwireError) -> str:
     """Return the class of a refusal (NEU-20): `archive`, `document` or `weights`."""
-    if isinstance(error, WeightsError):
+    if isinstance(error, WeightsError) or REFERENCES in error.place:
         return "weights"
     if not isinstance(error, ValidationError):
         of_documents = isinstance(error, SchemaError | FormatError | ExpressionError)

@@ -394,6 +394,8 @@ class Layout:
                     raise damaged_record(
                         member, f"the tensor {name!r:.200} has a number with no variant, or two"
                     )
+                if meta.placement not in (None, "meta", "fake"):
+                    raise damaged_record(member, f"the tensor {name!r:.200} has an unknown placement")
                 self._add_pickled(state, name, meta, folder, copied)
                 continue
             # Equal metas become one record, which is read once.

@@ -130,7 +130,8 @@ def named_payloads(payloads: PayloadSet) -> dict[tuple[str, str], NamedPayload]:
     for kind, name, record, meta in named:
         storage = meta.shared or record
         is_shared = meta.placement is None and storage in elements
-        found[kind, name] = NamedPayload(meta, record, sorted(sharing[storage]) if is_shared else [])
+        held = record if payloads.records.get(record) is not None else storage  # without a copy
+        found[kind, name] = NamedPayload(meta, held, sorted(sharing[storage]) if is_shared else [])
     return found
 
 

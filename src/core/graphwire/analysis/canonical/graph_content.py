@@ -344,7 +344,7 @@ def _fill_names(names: Mapping[str, str], every: Iterable[References]) -> list[t
     for found in every:
         for place, name in found.values:
             new = names.get(name)
-            place[-1] = name if new is None else new
+            place[-1] = name.removeprefix(schema.results_of("")) if new is None else new
             if new is None and place[0] == "object":
                 nameless.append((place, name))
     return nameless

@@ -22,8 +22,9 @@ import msgspec
 from graphwire.errors import ExpressionError, GraphwireError
 from graphwire.schema import Float, RangeConstraint, decode_float
 from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.metadata import is_deeper
 from graphwire.schema.texts.operations import Expression, format_expression, parse_expression, symbols_of
-from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
+from graphwire.schema.texts.treespec import MAX_JSON_DEPTH, TreeSpec, parse_treespec, split_version
 
 # --------------------------- deterministic bytes of a content tree: MessagePack with exactly one encoding for each tree
 # A tree is None, bool, int, float, str, bytes, a list of trees, or a dict with text keys. The encoding does not depend on the
@@ -398,6 +399,8 @@ def _container(spec: TreeSpec) -> Any:
 def _context(name: str, version: int, context: Any) -> Any:
     if isinstance(context, str):
         try:
+            if is_deeper(context, MAX_JSON_DEPTH):
+                return ["text", context]
             context = json.loads(context)
         except (ValueError, RecursionError):
             return ["text", context]

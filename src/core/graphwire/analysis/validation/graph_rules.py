@@ -468,6 +468,7 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 
 _LOOKED_AT = frozenset(GRAMMARS)
 """The metadata keys that have a grammar to check. Stack traces are checked separately."""
+_NUMBERS = frozenset({"as_sym_int", "as_sym_float", "as_sym_bool"})
 _ELEMENT = r"(?:\[[0-9]{1,9}\])+\Z"
 """The end of a key of `value_metadata` that refers to an element of a node's results, or of a container among them."""
 
@@ -495,7 +496,8 @@ def _check_inputs(
             defined[tensor.name] = "tensor"
             continue
         variant = variant_of(argument)
-        if variant and VARIANTS[variant].is_container:
+        number = getattr(argument, variant) if variant in _NUMBERS else None
+        if variant and (VARIANTS[variant].is_container or (number is not None and number.as_name is None)):
             walk.report(here, "misplaced", f"{variant} cannot be a graph's input")
             continue
         check_argument(walk, scope, here, argument, nesting, True)
@@ -538,14 +540,14 @@ def check_graph(
         The values that the graph defines.
     """
     scope = Scope(graph)
-    scope.containers.update(
-        origin.name for origin in graph.value_metadata.values() if origin.name is not None
-    )
+    readers = {key: origin.name for key, origin in graph.value_metadata.items() if origin.name is not None}
     _check_inputs(walk, scope, place, graph, literals, nesting)
     _check_targets(walk, place, graph, list(scope.defined))
     for index, node in enumerate(graph.nodes):
         if not _is_good_node(walk, scope, node):
             _check_node(walk, scope, (place, ".nodes", index), node, nesting)
+        if readers and node.name is not None:
+            _note_readers(scope, node, readers)
     _check_indices(walk, place, graph.nodes)
     for index, output in enumerate(graph.outputs):
         check_argument(walk, scope, (place, ".outputs", index), output, nesting)
@@ -563,14 +565,38 @@ def check_graph(
         if origin.value is not None:
             check_meta(walk, (here, ".value"), origin.value)
         _check_origin(walk, here, origin)
-    for name in graph.copies:
+    for name, copy in graph.copies.items():
         here = (place, ".copies", name)
         walk.check_name(here, name)
+        walk.check_name((here, ".of"), copy.of)
         if name in scope.defined or name in scope.containers:
             walk.report(here, "duplicate", f"the node {quoted(name)} is already defined")
     if graph.output_metadata is not None:
         _check_origin(walk, (place, ".output_metadata"), graph.output_metadata)
     return scope
+
+
+def _note_readers(scope: Scope, node: Node, readers: Mapping[str, str]) -> None:
+    """Note the nodes that read an element of a node's results which is no value, but a container or a literal."""
+    alone = node.outputs[0] if len(node.outputs) == 1 else Argument()
+    rest = [(node.name, node.outputs), (node.name, _elements(alone, variant_of(alone)))]
+    for key, elements in rest:  # grows while it is walked
+        for index, element in enumerate(elements):
+            here, variant = f"{key}[{index}]", variant_of(element)
+            if variant not in VALUE_VARIANTS and here in readers:
+                scope.containers.add(readers[here])
+            if inner := _elements(element, variant):
+                rest.append((here, inner))
+
+
+def _elements(held: Argument, variant: str) -> list[Argument]:
+    if held.as_mapping is not None:
+        return [entry.value for entry in held.as_mapping]
+    return (
+        [item for _, item in INSIDE[variant].taken(RECORDS, getattr(held, variant))]
+        if variant in INSIDE
+        else []
+    )
 
 
 def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:

@@ -78,7 +78,9 @@ from graphwire.schema import (
     PayloadMeta,
     Program,
     RangeConstraint,
+    decode_float,
     value_name,
+    variant_and_content,
 )
 from graphwire.schema.texts.guard import check_guard
 from graphwire.schema.texts.infix import check_expression, check_range_key
@@ -255,7 +257,7 @@ def _check_spec(
             walk.report((here, ".arg"), "misplaced", f"a {kind} cannot be {' and '.join(given)}")
         if rule.makes and name is not None:
             targets[rule.makes].add(name)
-        if argument is not None and value.arg != argument:
+        if argument is not None and _content(value.arg) != _content(argument):
             _report_difference(walk, (here, ".arg"), value.arg, argument)
     elif argument is not None:
         there = getattr(argument, rule.variant)
@@ -265,6 +267,14 @@ def _check_spec(
         elif there.name != value.arg.name:
             message = f"the spec names {quoted(value.arg.name)}, but the graph {quoted(there.name)}"
             walk.report((here, ".arg.name"), "mismatch", message)
+
+
+def _content(held: Any) -> Any:
+    """Return what equal arguments have in common: None has two forms, a float up to three, and 0.0 is not -0.0."""
+    variant, value = variant_and_content(held)
+    if variant == "as_float":
+        return variant, repr(float(decode_float(value)))
+    return variant, value if variant != "as_none" else None
 
 
 def _report_difference(walk: Walk, place: Place, stated: Argument, found: Argument) -> None:
@@ -284,7 +294,7 @@ def _check_constant_input(walk: Walk, place: Place, spec: Any, argument: Argumen
     elif argument is not None and variants_of(argument) != variants:
         message = f"the spec has {variants[0]}, but the graph has {variants_of(argument)}"
         walk.report((place, ".value"), "wrong-kind", message)
-    elif argument is not None and getattr(argument, variants[0]) != getattr(spec.value, variants[0]):
+    elif argument is not None and _content(argument) != _content(spec.value):
         walk.report((place, ".value"), "mismatch", "the spec's literal differs from the graph's")
 
 

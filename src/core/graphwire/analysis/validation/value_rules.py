@@ -20,6 +20,7 @@ from msgspec.structs import astuple
 
 from graphwire.errors import GraphwireError, Problem
 from graphwire.schema import (
+    DTYPE_NAMES,
     MAX_DIMENSIONS,
     MAX_ELEMENTS,
     Argument,
@@ -438,6 +439,10 @@ def _check_reach(walk: Walk, place: Place, meta: TensorMeta) -> None:
         walk.report(place, "extent", fault)
 
 
+_NUMBERED = frozenset(DTYPE_NAMES.values())
+"""The names of element types with a number, which is written instead."""
+
+
 def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
     """Check an element type or layout that may have a name instead of a number."""
     for kind, number, name, feature in (
@@ -446,7 +451,7 @@ def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
     ):
         if name is not None:
             walk.use_feature(feature, place)
-            if number != 0 or not is_identifier(name):
+            if number != 0 or not is_identifier(name) or name in _NUMBERED:
                 message = f"{quoted(name)} cannot name a {kind} with the number {number:d}"
                 walk.report((place, f".{kind}"), "element-type", message)
         elif number == 0:
@@ -573,7 +578,16 @@ def missing_values(
 ) -> list[Problem]:
     """Return a problem for every value in the signature that the payloads lack. Arguments are those of `weight_problems`."""
     known = (constants, program.encoded_values, unread)
+    parts = {part: name for name, encoded in program.encoded_values.items() for part in encoded.tensors}
     return [
+        Problem(
+            _place(part),
+            "missing-payload",
+            f"the part {quoted(part)} of {quoted(name)} is not among the payloads",
+        )
+        for part, name in parts.items()
+        if part not in weights and not any(part in names for names in known)
+    ] + [
         Problem(
             _place(held.name),
             "missing-payload",

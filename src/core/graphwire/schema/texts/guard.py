@@ -42,6 +42,12 @@ _KEY = r"\['([^']*)'\]"
 _OUTSIDE_KEYS = r"[^ -~]|[#\"'\\]"
 _GLUED_NUMBER = r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]"
 """A number directly followed by a word, such as `1or`: Python's parser would print a warning."""
+_OF_PYTHON_ALONE = (
+    r"^ |(?<![\w.])(?<![eE][-+])0[0-9]+(?![0-9.eE])|, *\)|\[ *-? *\(|[^( ] *\) *[\[.(]"
+    r"|(?:^|[^. ]) *\b(?:math|torch)(?: +\.|\. )"
+)
+"""What Python reads and the grammar lacks: a space in front, leading zeros, a comma after the last argument, parentheses in a
+subscript or around a part of a source or a function's name, and spaces in such a name."""
 
 
 def check_guard(text: str) -> None:
@@ -85,6 +91,9 @@ def _check_characters(text: str) -> None:
     glued = re.search(_GLUED_NUMBER, outside)
     if glued is not None:
         raise ExpressionError(f"a guard holds a number directly followed by a word: {glued[0][:80]!r}")
+    other = re.search(_OF_PYTHON_ALONE, outside)
+    if other is not None:
+        raise ExpressionError(f"a guard holds {other[0]!r:.80}, which only Python reads: {text[:80]!r}")
     found = re.search(_OUTSIDE_KEYS, outside)
     if found is not None:
         raise ExpressionError(

@@ -48,13 +48,31 @@ with TYPE_ANALYSIS:
     _SOURCES = msgspec.json.Decoder(list[SourceRow] | None)
 
 
+MAX_DEPTH: Final = 400
+"""The depth of lists and objects in JSON of metadata."""
+
+
+def is_deeper(text: str, most: int) -> bool:
+    """Return whether lists and objects of a JSON text nest deeper than `most`."""
+    if text.count("[") + text.count("{") <= most:
+        return False
+    depth = 0
+    for sign in re.findall(r'[\[\]{}]|"(?:[^"\\]|\\.)*+"', text):
+        depth += (sign in "[{") - (sign in "]}")
+        if depth > most:
+            return True
+    return False
+
+
 def parse_json(text: str) -> Any:
     """Parse JSON text of any shape.
 
     Raises:
-        SchemaError: the text is not JSON.
+        SchemaError: the text is not JSON, or nests deeper than MAX_DEPTH.
     """
     try:
+        if is_deeper(text, MAX_DEPTH):
+            raise ValueError(f"lists and objects nest deeper than {MAX_DEPTH}")
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"invalid JSON: {error}") from error
@@ -150,6 +168,8 @@ def parse_sources(text: str) -> list[SourceRow]:
 
 def _parse(decoder: msgspec.json.Decoder[Shape], text: str) -> Shape:
     try:
+        if is_deeper(text, MAX_DEPTH):
+            raise msgspec.DecodeError(f"lists and objects nest deeper than {MAX_DEPTH}")
         return decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise SchemaError(f"metadata has an unexpected shape: {error}") from error

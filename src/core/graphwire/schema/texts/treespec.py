@@ -28,8 +28,9 @@ PROTOCOL = 1
 MAX_DEPTH = 400
 """Nesting depth of containers. torch's own flattening stops at Python's recursion limit, slightly beyond."""
 
-_MOST_NESTED = 2 * MAX_DEPTH + 16
-"""Nesting depth of lists and objects in the text: two for each container around, and those of contexts."""
+MAX_JSON_DEPTH = 2 * MAX_DEPTH + 16
+"""Nesting depth of lists and objects in the text: two for each container around, and those of contexts. Also that of a context
+that is JSON text."""
 
 
 class TreeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,8 +98,8 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
         if depth > max_depth:
             raise _too_deep(max_depth)
         for node in level:
-            if type(node.context) in (list, dict) and _nests_deeper(node.context, _MOST_NESTED - 2 * depth):
-                raise LimitError(f"lists and objects of a treespec nest deeper than {_MOST_NESTED} levels")
+            if type(node.context) in (list, dict) and _nests_deeper(node.context, MAX_JSON_DEPTH - 2 * depth):
+                raise LimitError(f"lists and objects of a treespec nest deeper than {MAX_JSON_DEPTH} levels")
         level = [child for node in level for child in node.children]
     if 2 * texts != text.count('"') - text.replace(r"\\", "").count(
         r"\""

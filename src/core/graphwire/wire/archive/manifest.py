@@ -65,10 +65,9 @@ def read_manifest(data: bytes) -> Manifest:
     """
     manifest = decode_json_record(_MANIFESTS, data, "the manifest is", f"record {MANIFEST!r}")
     names = manifest.names
-    if len(set(names)) != len(names):
-        raise ArchiveError(
-            "the manifest is damaged: it lists a record more than once", place=f"record {MANIFEST!r}"
-        )
+    twice = "it lists a record more than once" if len(set(names)) != len(names) else ""
+    if fault := twice or ("" if all(each.sizes for each in manifest.together) else "a group has no records"):
+        raise ArchiveError(f"the manifest is damaged: {fault}", place=f"record {MANIFEST!r}")
     return manifest
 
 

@@ -453,7 +453,7 @@ def regions_problems(
             sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True)) if nbytes else -1
         )
         last = (region.offset + reach + 1) * item
-        if last > record.nbytes:
+        if nbytes and last > record.nbytes:
             yield Problem(where, "region", f"it reaches byte {last:,} of a record of {record.nbytes:,}")
             return
         total += nbytes
