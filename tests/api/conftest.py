@@ -23,6 +23,12 @@ def example(request: pytest.FixtureRequest) -> Example:
     return shared_example(request.param)
 
 
+@pytest.fixture
+def fresh(request: pytest.FixtureRequest, example: Example) -> Example:
+    """The same as `example`, made again, for what torch does to a program in place."""
+    return ALL_PROGRAMS[request.node.callspec.params["example"]]()
+
+
 @functools.cache
 def _results(name: str) -> list[Any]:
     example = ALL_PROGRAMS[name]()

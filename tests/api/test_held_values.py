@@ -123,7 +123,7 @@ def test_weights_of_another_model_are_refused_all_at_once(program: ExportedProgr
     with pytest.raises(ValidationError) as caught:
         graphwire.from_schema(record, few)
     assert {problem.kind for problem in caught.value.problems} == {"missing-payload"}
-    assert len(caught.value.problems) == 5
+    assert len(caught.value.problems) == 7
 
 
 def test_what_is_compared_is_what_computes_the_same(program: ExportedProgram) -> None:

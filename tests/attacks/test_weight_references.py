@@ -569,15 +569,18 @@ def test_ties_that_lie_are_refused_or_change_no_weight(name: str, tied: Path, tm
                 assert torch.equal(program.constants[key], getattr(expected, key)), key
 
 
-def test_references_need_no_feature_of_the_document_and_the_feature_no_references(here: Path) -> None:
-    """What a document requires is for readers that know no references; the records decide."""
+def test_references_need_their_feature_in_the_document(here: Path) -> None:
+    """Readers that know no references find there that they cannot read the file."""
     with zipfile.ZipFile(here / "m.pt2") as archive:
         document = json.loads(archive.read("program/models/model.json"))
         table = archive.read(RECORD)
     assert document["requires"] == ["external-weights"]
     document["requires"] = []
     write_table(here / "m.pt2", table, **{"models/model.json": json.dumps(document).encode()})
-    assert len(graphwire.load(here / "m.pt2").state_dict) == 4
+    with pytest.raises(
+        graphwire.errors.SchemaError, match="external-weights is used by a config but not listed"
+    ):
+        graphwire.load(here / "m.pt2")
 
 
 @pytest.mark.parametrize("requires", [["external-weights"], []], ids=["with", "without"])

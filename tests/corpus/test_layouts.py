@@ -48,17 +48,16 @@ def opened(path: Path) -> Layout:
 
 def values(payloads: Payloads, kind: str) -> dict[str, Any]:
     """The payloads of a kind as tensors of torch."""
-    table = StorageTable(payloads.records, lambda device: device, graph_only=False)
     metas = getattr(payloads, kind)
     context = DecodeContext(
         registry=default_registry(),
         fakes=FakeTensors(DecodedMode()),
         constants={},
-        place_device=lambda device: device,
+        table=StorageTable(payloads.records, lambda device: device, graph_only=False),
         frames=[],
         sources=[],
     )
-    return decode_payloads(context, metas, FOLDERS[kind], table, payloads.encoded, ties_noted=True)
+    return decode_payloads(context, metas, FOLDERS[kind], payloads.encoded, ties_noted=True)
 
 
 def assert_same(left: torch.Tensor, right: torch.Tensor) -> None:

@@ -91,12 +91,16 @@ def test_an_archive_holds_the_programs_and_payloads_that_it_was_made_from(format
         assert {path: archive.read_extra(path) for path in archive.extra_files} == golden.EXTRA_FILES
 
 
-def test_nothing_is_wrong_with_an_archive_but_that_two_programs_are_without_their_weights(
+def test_nothing_is_wrong_with_an_archive_but_that_three_programs_are_without_their_weights(
     format: str,
 ) -> None:
     problems = graphwire.verify(golden.archive_path(format))
     assert {problem.kind for problem in problems} == {"missing-payload"}
-    assert {problem.place.partition(":")[0] for problem in problems} == {"signature", "in_memory"}
+    assert {problem.place.partition(":")[0] for problem in problems} == {
+        "signature",
+        "in_memory",
+        "provenance",
+    }
 
 
 # -------------------------------------------------------------------------------------------------------- coverage
