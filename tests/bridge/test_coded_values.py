@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -282,6 +283,10 @@ def test_what_is_accepted_is_loaded_by_a_fresh_process(program: Any, tmp_path: P
     root = Path(__file__).parents[__name__.count(".")]
     told = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _LOADER, file, root, __name__],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },  # this module imports helpers of the tests
         capture_output=True,
         text=True,
         check=False,
