@@ -153,7 +153,7 @@ def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(run, damaged)
 
 @pytest.mark.slow
 def test_a_plugin_is_checked(run):
-    done = run("check-plugin", "cbor", "--only", "test_its_name_is")
+    done = run("check-plugin", "cbor", "--only", "test_it_knows_its_own_documents")
     assert (done.returncode, done.stdout.splitlines()[-1].split()[:2]) == (0, ["1", "passed,"])
     done = run(
         "check-plugin", "stores", "--only", "test_it_finds_what_it_wrote"
@@ -323,7 +323,7 @@ COMMAND_LINES = [
     ["upgrade", "FILE", "--plan"],
     ["strip", "FILE", "--dry-run"],
     ["schema", "--as", "cddl"],
-    ["check-plugin", "json", "--only", "test_its_name_is"],
+    ["check-plugin", "json", "--only", "test_it_knows_its_own_documents"],
     ["doctor", "--json"],
     ["completion", "zsh"],
     ["new-plugin", "mine", "--kind", "format", "-o", "OUT_FOLDER"],

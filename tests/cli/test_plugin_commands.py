@@ -67,9 +67,9 @@ def test_a_command_of_a_plugin_runs_as_any_other(installed: Path) -> None:
 def test_the_example_keeps_the_contract(installed: Path) -> None:
     (installed / "test_biggest.py").write_text(CONTRACT.format(file=installed / "program.pt2"))
     run = _python(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_biggest.py")
-    assert "5 passed" in run.stdout, run.stdout
+    assert "6 passed" in run.stdout, run.stdout
     checked = _python(installed, "-m", "graphwire", "check-plugin", "Graphwire_Biggest")
-    assert (checked.returncode, "5 passed" in checked.stdout) == (0, True), checked.stdout
+    assert (checked.returncode, "6 passed" in checked.stdout) == (0, True), checked.stdout
 
 
 class _Right:

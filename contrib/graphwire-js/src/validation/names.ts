@@ -4,6 +4,7 @@ import { KEYWORDS } from "../expressions.js";
 
 const RESERVED = new Set(["__debug__", "self", "torch", "pytree", "fx_pytree", "NoneType"]);
 const MAX_BYTES = 4096;
+// eslint-disable-next-line no-control-regex -- white space is a closed list, and has control characters
 const OPERATOR = /^(?:torch(?:\.[A-Za-z_][A-Za-z0-9_]*)*|(?!torch\.)[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:"'\\`\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+)$/;
 const LETTERS =
   "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e\u0180-\u01c3" +
