@@ -149,6 +149,7 @@ def _widened(name: str, at: int) -> str:
 @example("weight", "ｃ.T")
 @example("weight", "layers.ｔraining")
 @example("b", "ｂ")
+@example("b", "___needs_generation_tag_patch")
 @given(
     st.sampled_from(["weight", "b", "c", "true_graph_0"]),
     attributes | st.builds(_widened, attributes, st.integers(0, 20)),

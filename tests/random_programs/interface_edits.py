@@ -56,7 +56,7 @@ def replace_state(editing: Editing) -> str | None:
     name, other = editing.chance.choice(names), editing.chance.choice(names)
     value, kind = state[name].detach(), editing.chance.randrange(4)
     changed = (
-        value * 2,
+        value.to(torch.complex128 if value.is_complex() else torch.float64).mul(2).to(value.dtype),
         value.to(torch.float64),
         value.clone().t() if value.dim() == 2 else value.clone(),
         None,

@@ -441,12 +441,18 @@ def taken_attributes() -> frozenset[str]:
     graph: Any = torch.fx.Graph()
     graph.set_codegen(fx_graph._PyTreeCodeGen(fx_graph._PyTreeInfo([], None, None)))
     made = torch.fx.GraphModule({}, graph)
-    return frozenset((*dir(made), "_guards_fn", "range_constraints", "validate_inputs"))
+    return frozenset(
+        (*dir(made), *_SET_BY_THE_COMPILER, "_guards_fn", "range_constraints", "validate_inputs")
+    )
 
 
 @functools.cache
 def _taken_below() -> frozenset[str]:
-    return frozenset(dir(torch.nn.Module()))
+    return frozenset((*dir(torch.nn.Module()), *_SET_BY_THE_COMPILER))
+
+
+_SET_BY_THE_COMPILER = ("___needs_generation_tag_patch", "___needs_mutation_patch")
+"""The attributes that torch's compiler gives the classes of modules when it first traces one."""
 
 
 _BREAKS = frozenset("\n\r\0")
