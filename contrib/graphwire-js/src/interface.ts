@@ -1,6 +1,7 @@
 /** The interface of a program as its author wrote it: nested arguments and results, by name. */
 
 import { valueFacts } from "./diff/facts.js";
+import { argumentText } from "./diff/plain.js";
 import { GraphwireError } from "./errors.js";
 import { Labels, userInputs, valueName } from "./labels.js";
 import type { Argument, Graph, Program } from "./schema.js";
@@ -169,15 +170,10 @@ function treeOf(part: Part, leaves: Iterator<Leaf>): InterfaceTree {
 /** Returns what a leaf is as text, and the name of its value in the graph. */
 function leafOf(graph: Graph, argument: Argument, labels: Labels): Leaf {
   const name = valueName(argument);
-  if (name === null) return { leaf: literalLeaf(argument), value: "" };
+  if (name === null) return { leaf: argumentText(argument), value: "" };
   const facts = valueFacts(graph, name, labels);
   const [kind, value = ""] = [facts.get("kind"), facts.get("value")];
   if (kind === undefined) return { leaf: UNKNOWN, value: name };
   if (kind === "tensor") return { leaf: `${facts.get("dtype") ?? ""} ${facts.get("shape") ?? ""}`, value: name };
   return { leaf: kind === "object" ? (facts.get("class") ?? "") : `${kind} ${value}`, value: name };
-}
-
-function literalLeaf(argument: Argument): string {
-  if (argument.variant === "as_none") return "None";
-  return argument.variant === "as_string" ? JSON.stringify(argument.value) : literalText(argument.value);
 }

@@ -1,5 +1,6 @@
 /** Summaries of files: what `graphwire inspect --json` prints, except what a load changes. */
 
+import { argumentText } from "./diff/plain.js";
 import { dtypeName, itemSize } from "./enumerations.js";
 import { parseExpression } from "./expressions.js";
 import { GraphwireError } from "./errors.js";
@@ -196,7 +197,7 @@ export function expressionInfix(text: string): string {
   try {
     return formatInfix(parseExpression(text));
   } catch (error) {
-    if (error instanceof GraphwireError) return UNKNOWN;
+    if (error instanceof GraphwireError) return text;
     throw error;
   }
 }
@@ -215,7 +216,8 @@ export function literalText(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "bigint") return value.toString();
   if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "number") return floatLiteral(value);
+  if (typeof value === "number") return floatLiteral(value).replace("Infinity", "inf").replace("NaN", "nan");
+  if (value === null) return "None";
   return Array.isArray(value) ? `[${value.map(literalText).join(", ")}]` : UNKNOWN;
 }
 
@@ -262,10 +264,8 @@ function valueOf(graph: Graph, role: string, argument: Argument | ConstantValue,
     }
     case "as_custom_obj":
       return plainValue(argument.value.name, role, kind, argument.value.class_fqn);
-    case "as_none":
-      return plainValue(name, role, kind, "None");
     default:
-      return plainValue(name, role, kind, literalText(argument.value));
+      return plainValue(name, role, kind, argumentText(argument));
   }
 }
 

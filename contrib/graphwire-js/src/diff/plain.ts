@@ -2,7 +2,7 @@
 
 import { dtypeName, SCALAR_TYPE, type ScalarType } from "../enumerations.js";
 import { jsonText } from "../canonical/arguments.js";
-import type { Argument, TensorMeta } from "../schema.js";
+import type { Argument, ConstantValue, TensorMeta } from "../schema.js";
 import { floatLiteral } from "../summary.js";
 import type { Tree } from "../trees.js";
 
@@ -48,27 +48,37 @@ export function compactJson(tree: Tree): string {
   return JSON.stringify(tree);
 }
 
-const MAX_TEXT = 120;
+const MAX_CHARACTERS = 200;
+const MAX_ITEMS = 64;
+const MAX_LEVELS = 8;
 
-/** Returns an argument as readable text: names of values, literals as Python writes them, except that text has no quotes. */
-export function argumentText(argument: Argument): string {
-  if (argument.variant === "as_graph") return `graph ${argument.value.name}`;
-  const text = treeText(documentTree(argument));
+/** Returns an argument as readable text: names of values and subgraphs, and literals as Python writes them. */
+export function argumentText(argument: Argument | ConstantValue): string {
+  const text = argument.variant === "as_graph" ? argument.value.name : treeText(documentTree(argument), 0);
   const characters = Array.from(text);
-  return characters.length <= MAX_TEXT ? text : `${characters.slice(0, MAX_TEXT).join("")}…`;
+  return characters.length <= MAX_CHARACTERS ? text : `${characters.slice(0, MAX_CHARACTERS).join("")}…`;
 }
 
-function treeText(tree: Tree): string {
+function treeText(tree: Tree, level: number): string {
+  if (level > MAX_LEVELS) return "…";
+  if (tree === null) return "None";
   if (typeof tree === "string") return tree;
   if (typeof tree === "boolean") return tree ? "True" : "False";
-  if (Array.isArray(tree)) return `[${(tree as readonly Tree[]).map(treeText).join(", ")}]`;
+  if (Array.isArray(tree)) return `[${itemsText(tree as readonly Tree[], (each) => treeText(each, level + 1))}]`;
   if (!(tree instanceof Map)) return jsonText(tree);
   const known = Array.from(tree as ReadonlyMap<string, Tree>).filter(([, value]) => value !== null);
   const [key, held] = known[0] ?? ["", null];
   const variant = known.length === 1 ? VARIANTS.get(key) : undefined;
-  if (variant !== undefined) return variant(held);
-  const name = known.find(([each]) => each === "name") ?? (known.length === 1 ? known[0] : undefined);
-  return name === undefined ? `{${known.map(([each, value]) => `${each}: ${treeText(value)}`).join(", ")}}` : treeText(name[1]);
+  if (variant !== undefined) return variant(held, level + 1);
+  const name = known.find(([each]) => each === "name");
+  if (name !== undefined) return treeText(name[1], level);
+  if (known.length === 1 && key.startsWith("as_")) return treeText(held, level + 1);
+  return `{${itemsText(known, ([each, value]) => `${each}: ${treeText(value, level + 1)}`)}}`;
+}
+
+function itemsText<T>(items: readonly T[], textOf: (item: T) => string): string {
+  const texts = items.slice(0, MAX_ITEMS).map(textOf);
+  return `${texts.join(", ")}${items.length > MAX_ITEMS ? ", …" : ""}`;
 }
 
 const NOT_FINITE: ReadonlyMap<Tree, string> = new Map([
@@ -78,34 +88,80 @@ const NOT_FINITE: ReadonlyMap<Tree, string> = new Map([
 ]);
 
 function floatText(tree: Tree): string {
-  return Array.isArray(tree) ? `[${(tree as readonly Tree[]).map(floatText).join(", ")}]` : (NOT_FINITE.get(tree) ?? treeText(tree));
+  return Array.isArray(tree) ? `[${itemsText(tree as readonly Tree[], floatText)}]` : (NOT_FINITE.get(tree) ?? treeText(tree, 0));
 }
 
-function sequenceText(tree: Tree): string {
+function complexText(tree: Tree): string {
   const fields = tree as ReadonlyMap<string, Tree>;
-  const items = (fields.get("items") as readonly Tree[]).map(treeText);
-  return fields.get("kind") === "list" ? `[${items.join(", ")}]` : `(${items.join(", ")}${items.length === 1 ? "," : ""})`;
+  const [real, imaginary] = [fields.get("real") ?? null, fields.get("imag") ?? null].map((each) => floatText(each).replace(/\.0$/, "")) as [string, string];
+  if (real === "0") return `${imaginary}j`;
+  return `(${real}${imaginary.startsWith("-") ? "" : "+"}${imaginary}j)`;
 }
 
-function mappingText(tree: Tree): string {
-  const pairs = (tree as readonly ReadonlyMap<string, Tree>[]).map((entry) => `${treeText(entry.get("key") ?? null)}: ${treeText(entry.get("value") ?? null)}`);
-  return `{${pairs.join(", ")}}`;
+function rangeText(tree: Tree): string {
+  const numbers = Array.from((tree as ReadonlyMap<string, Tree>).values(), (each) => treeText(each, 0));
+  return `range(${(numbers[2] === "1" ? numbers.slice(0, 2) : numbers).join(", ")})`;
 }
 
-function called(name: string, part: (tree: Tree) => string): (tree: Tree) => string {
-  return (tree) => `${name}(${Array.from((tree as ReadonlyMap<string, Tree>).values(), part).join(", ")})`;
+function deviceText(tree: Tree): string {
+  const fields = tree as ReadonlyMap<string, Tree>;
+  const [type, index] = [treeText(fields.get("type") ?? null, 0), fields.get("index") ?? null];
+  return index === null ? type : `${type}:${treeText(index, 0)}`;
+}
+
+function sequenceText(tree: Tree, level: number): string {
+  if (level > MAX_LEVELS) return "…";
+  const fields = tree as ReadonlyMap<string, Tree>;
+  const items = fields.get("items") as readonly Tree[];
+  const text = treeText(items, level + 1);
+  return fields.get("kind") === "list" ? text : `(${text.slice(1, -1)}${items.length === 1 ? "," : ""})`;
+}
+
+function mappingText(tree: Tree, level: number): string {
+  const entries = tree as readonly ReadonlyMap<string, Tree>[];
+  return `{${itemsText(entries, (entry) => `${treeText(entry.get("key") ?? null, level)}: ${treeText(entry.get("value") ?? null, level)}`)}}`;
+}
+
+function sliceText(tree: Tree, level: number): string {
+  if (level > MAX_LEVELS) return "…";
+  const fields = tree as ReadonlyMap<string, Tree>;
+  return `slice(${["start", "stop", "step"].map((each) => treeText(fields.get(each) ?? null, level + 1)).join(", ")})`;
+}
+
+const ESCAPES: ReadonlyMap<string, string> = new Map([
+  ["\\", "\\\\"],
+  ["\n", "\\n"],
+  ["\r", "\\r"],
+  ["\t", "\\t"],
+]);
+
+/** Returns text in quotes as Python writes it. */
+function textLiteral(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  const characters = Array.from(text, (each) => {
+    const escaped = ESCAPES.get(each);
+    if (escaped !== undefined) return escaped;
+    if (each === quote) return `\\${each}`;
+    if (each === " " || !/[\p{C}\p{Z}]/u.test(each)) return each;
+    const code = (each.codePointAt(0) ?? 0).toString(16);
+    return code.length <= 2 ? `\\x${code.padStart(2, "0")}` : code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
+  });
+  return `${quote}${characters.join("")}${quote}`;
 }
 
 /** The text of variants whose values are not their own text. */
-const VARIANTS: ReadonlyMap<string, (tree: Tree) => string> = new Map([
+const VARIANTS: ReadonlyMap<string, (tree: Tree, level: number) => string> = new Map<string, (tree: Tree, level: number) => string>([
   ["as_none", () => "None"],
+  ["as_string", (tree) => textLiteral(tree as string)],
+  ["as_strings", (tree) => `[${itemsText(tree as readonly string[], textLiteral)}]`],
   ["as_float", floatText],
   ["as_floats", floatText],
   ["as_float_lists", floatText],
   ["as_scalar_type", (tree) => dtypeName({ dtype: tree as ScalarType, dtype_name: null })],
-  ["as_complex", called("complex", floatText)],
-  ["as_range", called("range", treeText)],
-  ["as_slice", called("slice", treeText)],
+  ["as_complex", complexText],
+  ["as_device", deviceText],
+  ["as_range", rangeText],
+  ["as_slice", sliceText],
   ["as_sequence", sequenceText],
   ["as_mapping", mappingText],
 ]);
