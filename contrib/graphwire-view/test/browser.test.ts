@@ -465,6 +465,7 @@ shown("a file is opened by hand, and a wrong one refused", "", async (page) => {
   await page.waitForSelector("body[data-state=shown]");
   assert.ok((await page.locator(".problems").innerText()).includes("problem"));
   await page.locator("#file").setInputFiles(made("programs/transformer.pt2"));
+  await page.locator(".problems").waitFor({ state: "hidden" }); // of the file before
   await page.waitForSelector("body[data-state=shown]");
   const [summary] = expected("transformer.pt2");
   assert.ok(summary);

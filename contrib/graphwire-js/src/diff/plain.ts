@@ -104,9 +104,7 @@ function rangeText(tree: Tree): string {
 }
 
 function deviceText(tree: Tree): string {
-  const fields = tree as ReadonlyMap<string, Tree>;
-  const [type, index] = [treeText(fields.get("type") ?? null, 0), fields.get("index") ?? null];
-  return index === null ? type : `${type}:${treeText(index, 0)}`;
+  return Array.from((tree as ReadonlyMap<string, Tree>).values()).filter((each) => each !== null).map((each) => treeText(each, 0)).join(":");
 }
 
 function sequenceText(tree: Tree, level: number): string {
@@ -124,27 +122,19 @@ function mappingText(tree: Tree, level: number): string {
 
 function sliceText(tree: Tree, level: number): string {
   if (level > MAX_LEVELS) return "…";
-  const fields = tree as ReadonlyMap<string, Tree>;
-  return `slice(${["start", "stop", "step"].map((each) => treeText(fields.get(each) ?? null, level + 1)).join(", ")})`;
+  return `slice(${Array.from((tree as ReadonlyMap<string, Tree>).values(), (each) => treeText(each, level + 1)).join(", ")})`;
 }
-
-const ESCAPES: ReadonlyMap<string, string> = new Map([
-  ["\\", "\\\\"],
-  ["\n", "\\n"],
-  ["\r", "\\r"],
-  ["\t", "\\t"],
-]);
 
 /** Returns text in quotes as Python writes it. */
 function textLiteral(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   const characters = Array.from(text, (each) => {
-    const escaped = ESCAPES.get(each);
-    if (escaped !== undefined) return escaped;
+    if ("\\\n\r\t".includes(each)) return JSON.stringify(each).slice(1, -1);
     if (each === quote) return `\\${each}`;
     if (each === " " || !/[\p{C}\p{Z}]/u.test(each)) return each;
-    const code = (each.codePointAt(0) ?? 0).toString(16);
-    return code.length <= 2 ? `\\x${code.padStart(2, "0")}` : code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
+    const code = each.codePointAt(0) ?? 0;
+    const [kind, digits] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+    return `\\${kind}${code.toString(16).padStart(digits as number, "0")}`;
   });
   return `${quote}${characters.join("")}${quote}`;
 }
