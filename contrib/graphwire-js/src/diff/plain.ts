@@ -134,7 +134,7 @@ function textLiteral(text: string): string {
     if (each === " " || !/[\p{C}\p{Z}]/u.test(each)) return each;
     const code = each.codePointAt(0) ?? 0;
     const [kind, digits] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
-    return `\\${kind}${code.toString(16).padStart(digits as number, "0")}`;
+    return `\\${kind}${code.toString(16).padStart(digits, "0")}`;
   });
   return `${quote}${characters.join("")}${quote}`;
 }
