@@ -241,6 +241,17 @@ def test_every_value_is_loaded_or_refused(format: str, home: str, name: str) -> 
             assert (one, type(value)) == (other, type(full))
 
 
+def test_a_constant_is_the_same_object_as_a_constant_and_not_as_the_weight_of_its_name() -> None:
+    program, count = copy.deepcopy(EXPORTED), Count(0)
+    program._state_dict["a"] = torch.nn.Parameter(torch.ones(2))
+    program._constants.update({"a": count, "a.b": count})
+    for format in FORMATS:
+        written = graphwire.dumps(program, format=format, registry=REGISTRIES["none"])
+        loaded = graphwire.loads(written, registry=REGISTRIES["none"])
+        _assert_same(loaded, program)
+        assert loaded.constants["a"] is loaded.constants["a.b"]
+
+
 def test_order_and_values_of_parts_without_tensors_are_kept() -> None:
     program, pair = copy.deepcopy(EXPORTED), TwoTensor(torch.ones(2), torch.ones(2))
     first, seven = Count(2), "abcdefg"

@@ -177,7 +177,7 @@ def _compose(
             if value is None:
                 raise DecodeError(f"the payload {each!r:.80} is missing")
             key = tuple(value.tensors)
-            if (tied := _tied(value, (weights, made), ties)) is not None:
+            if (tied := _tied(value, weights, made, encoded, ties)) is not None:
                 made[each] = tied
             elif missing := [part for part in key if part not in plain and part not in made]:
                 if each in begun:
@@ -248,14 +248,26 @@ def _merged(
 
 
 def _tied(
-    value: EncodedValue, known: Sequence[Mapping[str, Any]], ties: Mapping[tuple[str, ...], Any]
+    value: EncodedValue,
+    weights: Mapping[str, Any],
+    made: Mapping[str, Any],
+    encoded: Mapping[str, EncodedValue],
+    ties: Mapping[tuple[str, ...], Any],
 ) -> Any | None:
-    """Return the existing value that equals this one: it has the same parts, or is recorded as the same object."""
-    key = tuple(value.tensors)
+    """Return the existing value that equals this one: it has the same parts, or is recorded as the same object.
+
+    A weight and a coded value may have one name. What is the same object as a coded value has its record.
+    """
+    key, name = tuple(value.tensors), value.same_as
     if key in ties:
         return ties[key]
-    name = value.same_as
-    return next((each[name] for each in known if name is not None and name in each), None)
+    if name is None:
+        return None
+    other = encoded.get(name)
+    is_copy = other is not None and msgspec.structs.replace(other, same_as=name, index=value.index) == value
+    if is_copy and name in made:
+        return made[name]
+    return weights[name] if name in weights else made.get(name)
 
 
 def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str) -> torch.Tensor:
