@@ -48,6 +48,7 @@ COMPARE_ARGS ?=
 COVERAGE_FLOOR ?= 96
 
 # Folders whose tests have targets of their own.
+GATE := $(addprefix tests/constructs/,test_loaded_programs.py test_weight_stores.py)
 OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy contrib/fleet remote/stores signing triton_kernels)
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
@@ -90,10 +91,10 @@ test-slow: $(INSTALLED)-test
 test-all: test test-slow
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "hypothesis or nightly or slow" $(OTHERS) $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "hypothesis or nightly or slow" $(OTHERS) $(addprefix --ignore ,$(GATE)) $(PYTEST_ARGS)
 
 test-gate: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py tests/constructs/test_weight_stores.py $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(GATE) $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	PYTHONPATH=contrib/graphwire-transformers $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers \
