@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -268,27 +268,32 @@ def _decode_in_order(
     called: Operator, record: Node, given: list[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     args, kwargs = call_of(record.inputs, given)
-    _check_positions(called, [named.name for named in record.inputs if named.name not in kwargs])
+    _check_names(called, ["" if named.name in kwargs else named.name for named in record.inputs], kwargs)
     if len(args) < called.needed:  # FX would generate an operation without operands
         raise DecodeError(f"{record.target} takes {called.needed} arguments by position, not {len(args)}")
     return args, kwargs
 
 
-def _check_positions(called: Operator, names: Sequence[str]) -> None:
-    """Raise if inputs that are passed by position have the names of other parameters: whoever reads the file, and the content
-    hash, would take them for those. Of a single name of no parameter, which another release may have used, only one call follows.
+def _check_names(called: Operator, names: Sequence[str], keywords: Collection[str]) -> None:
+    """Raise if inputs have names that are not those of the parameters: whoever reads the file, and the content hash, go by names.
+
+    A single name by position that no parameter has may be another release's: of a function without such a keyword, one call follows.
+
+    Args:
+        names: of the inputs, empty for those without a name or passed by keyword.
     """
-    if not any(names):
-        return
     declared = [name for name, _ in called.parameters]
-    several = sum(map(bool, names)) > 1
+    symbolic = called.handler.convention == "symbolic"
+    free = symbolic and sum(map(bool, names)) == 1
     for index, name in enumerate(names):
-        if name and declared[index : index + 1] != [name] and (several or name in declared):
+        if name and declared[index : index + 1] != [name] and (name in declared or not free):
             raise DecodeError(
                 f"{called.name} has no parameter {name!r:.80} at the position of that input",
                 place=f"inputs[{index}]",
                 remedy="The file was edited, or the function has other parameters here",
             )
+    if symbolic and (unknown := set(keywords).difference(declared)):
+        raise DecodeError(f"{called.name} has no parameter {', '.join(sorted(unknown))!r:.80}")
 
 
 _DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_in_order, "generic": _decode_in_order}
