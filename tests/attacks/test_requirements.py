@@ -56,7 +56,11 @@ provided = st.sampled_from(PROVIDES) | st.text(max_size=30)
     st.lists(provided, min_size=1, max_size=3),
 )
 def test_advice_is_no_command(distribution: str, version: str, provides: list[str]) -> None:
-    requirement = {"distribution": distribution, "version": version, "provides": provides}
+    requirement = {
+        "distribution": distribution,
+        "version": version,
+        "provides": [*provides, "constant_codec:evil"],
+    }
     data = GOOD.with_document(put("plugins", [requirement]))
     for function in (graphwire.loads, graphwire.load_module):
         with pytest.raises(MissingPluginError) as caught:

@@ -277,7 +277,7 @@ def _decode_in_order(
 def _check_names(called: Operator, names: Sequence[str], keywords: Collection[str]) -> None:
     """Raise if inputs have names that are not those of the parameters: whoever reads the file, and the content hash, go by names.
 
-    A single name by position that no parameter has may be another release's: of a function without such a keyword, one call follows.
+    A single name by position that no parameter has may be another release's: a function has no such keyword, so one call follows.
 
     Args:
         names: of the inputs, empty for those without a name or passed by keyword.

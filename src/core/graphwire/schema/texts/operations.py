@@ -209,7 +209,9 @@ _ROWS = (
     Operation("RShift", 2, 2, _of_integers(lambda base, shift: base >> min(shift, MAX_BITS)), "shift"),
     Operation("FloorDiv", 2, 2, _quotient, "integer", since="2.1"),
     Operation("CleanDiv", 2, 2, _quotient, "integer"),
-    Operation("CeilDiv", 2, 2, _of_integers(lambda base, divisor: -(-base // divisor)), "integer"),
+    Operation(
+        "CeilDiv", 2, 2, _of_integers(lambda base, divisor: (base + divisor - 1) // divisor), "integer"
+    ),
     Operation("Mod", 2, 2, _modulus, binding=4, since="2.1"),
     Operation("PythonMod", 2, 2, _of_integers(operator.mod), binding=4),
     Operation("ModularIndexing", 3, 3, _of_integers(lambda a, b, c: a // b % c), "integer", binding=4),
