@@ -7,6 +7,7 @@ a load, so that a save fails at once if the value could not be loaded.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -283,7 +284,7 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
         )
     try:
         with torch.no_grad():
-            made = codec.decode(record.tree, parts)
+            made = codec.decode(copy.deepcopy(record.tree), parts)  # a codec may change what it decodes
         return _restore_flags(made, record)
     except GraphwireError as error:
         raise error.within(name) from None
