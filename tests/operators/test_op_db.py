@@ -168,6 +168,10 @@ def test_every_operator_that_exports_round_trips(
     assert not wrong, "\n".join(wrong)
 
 
+ENDS_THE_PROCESS = {"lu_unpack"}
+"""Where torch reads outside of an argument that does not fit."""
+
+
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -179,7 +183,7 @@ def test_a_module_is_that_of_the_loaded_program(
     for info in _tried()[batch::BATCHES]:
         for dynamic in (False, True):
             for _, program, args, kwargs in _programs(info, False, torch_may_warn, dynamic=dynamic):
-                violations = by_day(8, by_night=40)
+                violations = 0 if _name(info) in ENDS_THE_PROCESS else by_day(8, by_night=40)
                 try:
                     data = graphwire.dumps(program)
                     with torch_may_warn():
