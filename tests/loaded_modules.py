@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import graphwire
+from graphwire.bridge.module.input_checks import InputChecks
 from graphwire.testing import assert_same_values
 
 
@@ -78,9 +79,18 @@ def _assert_same_refusals(
             assert one.startswith("fails: InputError: ") or not other.startswith(_CHECKED), (
                 f"{_told(given, named)}: {one:.300} · {other:.300}"
             )
+            _assert_names_an_input(ours, one)
         else:
             assert type(one) is type(other), f"{_told(given, named)}: {one!s:.300} · {other!s:.300}"
             assert_same_values(one, other)
+
+
+def _assert_names_an_input(module: Any, message: str) -> None:
+    """Fail unless the message of an `InputError` names what it is about."""
+    checks = [each for each in module.modules() if isinstance(each, InputChecks)]
+    if message.startswith("fails: InputError: ") and checks:
+        about = ("argument", *checks[0]._names)
+        assert any(name in message for name in about), message
 
 
 _CHECKED = (

@@ -1,7 +1,4 @@
-"""Serves an exported program over HTTP.
-
-    python serve.py model.pt2 --port 8080
-    curl -d '{"args": [[[1, 2, 3, 4]]], "kwargs": {"bias": 1}}' localhost:8080/
+"""Serves an exported program over HTTP: the README beside says how to call it.
 
 Arguments are as `graphwire inspect` shows them, and tensors are lists. What does not fit gets status 400, and what it must be.
 """
@@ -11,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +23,7 @@ import graphwire
 def application(path: str, *, threads: int = 1, verify: bool = True) -> web.Application:
     """Return the application that serves a file. It answers `GET /health` when it is ready."""
     module = graphwire.load_module(path, verify=verify)
+    module.recompile()  # Generates the code now, so that no call waits for it.
     program, interface = graphwire.content_hash(path), graphwire.inspect(path).methods[0].summary.interface
     by_position = SimpleNamespace(container="builtins.list", children=interface.inputs)
     by_name = SimpleNamespace(container="builtins.dict", children=interface.keywords)
@@ -73,7 +72,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--threads", type=int, default=1, help="1 where the program changes buffers")
     options = parser.parse_args()
-    web.run_app(application(options.file, threads=options.threads), port=options.port)
+    app = application(options.file, threads=options.threads)
+    web.run_app(app, port=options.port, reuse_port=hasattr(socket, "SO_REUSEPORT"))  # for several processes
 
 
 if __name__ == "__main__":

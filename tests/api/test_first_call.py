@@ -109,6 +109,30 @@ def test_what_uses_a_module_finds_its_code(
     assert module.code == graphwire.load(path).module().code
 
 
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_class_may_be_replaced_before_there_is_code(
+    calls: int, path: Path, tokens: Tensor, expected: Any
+) -> None:
+    module = graphwire.load_module(path)
+    for _ in range(calls):
+        module(tokens)
+    usual = type(module)
+    for owner in (type("Replaced", (usual,), {}), usual):
+        module.__class__ = owner
+        for _ in range(3):
+            torch.testing.assert_close(module(tokens), expected, rtol=0, atol=0)
+        assert owner._call_impl is nn.Module._call_impl
+    assert module.code == graphwire.load(path).module().code
+
+
+def test_a_forward_that_somebody_set_is_called(path: Path, tokens: Tensor, expected: Any) -> None:
+    module: Any = graphwire.load_module(path)
+    module.forward = lambda *_: "set"
+    assert [module(tokens), module(tokens)] == ["set", "set"]
+    del module.forward
+    torch.testing.assert_close(module(tokens), expected, rtol=0, atol=0)
+
+
 @pytest.mark.filterwarnings("ignore:.*Profiler clears events:UserWarning")  # up to torch 2.11
 def test_hooks_and_the_profiler_see_the_first_call(path: Path, tokens: Tensor) -> None:
     module = graphwire.load_module(path)

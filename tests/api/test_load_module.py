@@ -214,6 +214,10 @@ def test_it_is_compiled() -> None:
     x = torch.randn(5, 4)
     torch.testing.assert_close(compiled(x), module(x))
     torch.testing.assert_close(compiled(x[:4]), module(x[:4]))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"input\.shape\[0\] is 2, must be at least 3"):
+        compiled(x[:2])
+    with pytest.raises(InputError, match=r"input\.shape\[0\] is 2, must be at least 3"):
+        torch.compile(module, backend="eager")(x[:2])
 
 
 _FRESH = """
@@ -425,6 +429,35 @@ def test_sizes_that_nothing_compares_need_not_be_there() -> None:
         assert module(*given).ndim == 0
     with pytest.raises(InputError, match=r"y\.ndim is 0, must be 2"):
         module(args[0], torch.tensor(2.0), args[2])
+
+
+class _Compared(nn.Module):
+    def forward(self, x: Tensor, y: Tensor, n: int, m: int) -> Tensor:
+        far = x.shape[0] * x.shape[1] >= 2 * y.shape[0] and n < m and x.shape[0] % y.shape[0] == 2
+        return x.sum() + y.sum() if far else x.sum()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": "text"}, "y is a str, must be a tensor"),
+        ({"x": None}, "x is a NoneType, must be a tensor"),
+        ({"x": torch.ones(7, 6, 1), "y": 3}, "y is an int, must be a tensor"),
+        ({"y": torch.tensor(2.0)}, r"y\.ndim is 0, must be 1"),
+        ({"n": "text"}, "n is 'text', must be less than m, and m is 5"),
+        ({"n": torch.ones(2)}, r"n is tensor\(\[1\., 1\.\]\), must be less than m, and m is 5"),
+        ({"y": torch.ones(0)}, r"must hold, and x\.shape\[0\] is 7, y\.shape\[0\] is 0"),
+    ],
+)
+def test_what_guards_cannot_read_is_named(changed: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"x": torch.ones(7, 6), "y": torch.ones(5), "n": 3, "m": 5}
+    sizes = {"x": {0: Dim.AUTO, 1: Dim.AUTO}, "y": {0: Dim.AUTO}, "n": Dim.AUTO, "m": Dim.AUTO}
+    module = graphwire.load_module(
+        graphwire.dumps(export(_Compared(), tuple(given.values()), dynamic_shapes=sizes))
+    )
+    module(*given.values())
+    with pytest.raises(InputError, match=message):
+        module(*{**given, **changed}.values())
 
 
 def test_guards_are_made_of_parsed_parts_alone() -> None:

@@ -21,7 +21,7 @@ import torch
 from hostile import CONSTANTS, DOCUMENT, WEIGHTS, Victim, get
 from hypothesis import example, given, strategies as st
 from torch import Tensor, nn
-from torch.export import export
+from torch.export import Dim, export
 
 import graphwire
 from graphwire.bridge.module.input_checks import InputChecks
@@ -292,6 +292,21 @@ def test_keys_of_guards_stay_texts(first: str, second: str) -> None:
         assert all(text in condition.message(["x", "y"], [3, 4]) for text in (repr(first), repr(second)))
 
 
+@pytest.mark.parametrize("key", ["it's", 'say "x"', "a\nb", "a\\b"])
+def test_a_save_names_keys_that_guards_cannot_quote(key: str) -> None:
+    """torch pastes guards into a text in quotes."""
+
+    class Product(nn.Module):
+        def forward(self, parts: dict[str, Tensor]) -> Tensor:
+            return parts[key] @ parts["w"]
+
+    parts = {key: torch.ones(3, 5), "w": torch.ones(5, 4)}
+    shapes = ({each: {0: Dim.AUTO, 1: Dim.AUTO} for each in parts},)
+    with pytest.raises(EncodeError, match="no reader accepts these guards") as refused:
+        graphwire.dumps(export(Product(), (parts,), dynamic_shapes=shapes))
+    assert "Rename the keys" in str(refused.value.remedy)
+
+
 @pytest.mark.parametrize(
     "code",
     ["v0.numpy()", "().__class__", "(lambda: 1)()", "__import__('os')", "print(v0)"],
@@ -305,7 +320,7 @@ def test_keys_of_guards_do_not_run() -> None:
     record, payloads = graphwire.to_schema(PROGRAM)
     record.guards_code = [f"L['x']['{_RUNS}'] == 1"]
     module = graphwire.load_module(graphwire.dumps(graphwire.from_schema(record, payloads)))
-    with pytest.raises(InputError, match="cannot be evaluated"):
+    with pytest.raises(InputError, match="is not there, must be 1"):
         module(*INPUTS, **KEYWORDS)
 
 

@@ -576,6 +576,11 @@ def check_saved_program(
                 f"no reader accepts these names: {shown}{rest}",
                 remedy='Rename them in the model, or save with names="renamed", which gives them other names',
             )
+        if all(each.kind == "guard" for each in problems):
+            raise EncodeError(
+                f"no reader accepts these guards of the program: {shown}{rest}",
+                remedy="Rename the keys of its inputs: guards cannot quote a key with a quote, a backslash or a line break",
+            )
         raise EncodeError(f"the file could not be loaded again: {shown}{rest}", remedy=UNREADABLE)
 
 

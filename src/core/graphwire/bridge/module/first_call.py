@@ -63,11 +63,15 @@ def wait(module: torch.fx.GraphModule) -> None:
 
 
 def be_usual(owner: Any, *names: str) -> None:
-    """Remove what waits from the class of a module; not `forward`, which another replaces."""
-    for name in names:
-        if isinstance(vars(owner).get(name), _Waiting):
-            with suppress(AttributeError):  # another thread was faster
-                delattr(owner, name)
+    """Remove what waits from the class of a module, which may have been replaced by a subclass, as parametrizations do.
+
+    `forward` becomes that of the class.
+    """
+    for each in owner.__mro__:
+        for name in names:
+            if isinstance(vars(each).get(name), _Waiting):
+                with suppress(AttributeError):  # another thread was faster
+                    setattr(each, name, owner.forward) if name == "forward" else delattr(each, name)
 
 
 def generate(module: torch.fx.GraphModule) -> None:
@@ -96,6 +100,8 @@ class _Waiting:
 
 
 def _first_call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if "forward" in vars(module):  # somebody has set another, or this is the first call in another thread
+        return module._call_impl(*args, **kwargs)
     # `forward` of an instance comes before that of its class.
     vars(module)["forward"] = functools.partial(_run, module)
     try:

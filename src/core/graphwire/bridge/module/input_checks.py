@@ -129,10 +129,16 @@ class InputChecks(torch.nn.Module):
             return
         try:
             number = self._first_broken(*inputs)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"a condition of the inputs cannot be evaluated: {error!s:.200}") from error
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            if isinstance(error, RuntimeError) and type(error) is not RuntimeError:
+                raise  # a tracer's
+            steps: Any = error.__traceback__
+            number = steps.tb_next.tb_lineno - 2  # Each condition has a line of its own, after the first.
+            raise InputError(self._message(self._conditions[number], inputs)) from error
         if number is not None:
-            raise InputError(self._message(self._conditions[number], inputs))
+            message = self._message(self._conditions[number], inputs)
+            # torch's compiler shows the text of what it can make itself, and otherwise calls this again, uncompiled.
+            raise ValueError(message) if torch.compiler.is_dynamo_compiling() else InputError(message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the conditions, not the function."""
@@ -164,9 +170,12 @@ class InputChecks(torch.nn.Module):
         return result
 
     def _message(self, condition: Condition, inputs: Sequence[Any]) -> str:
-        """Return what is wrong. Of an input that is no tensor, or one of another rank, only that is of use."""
-        for each in (condition.subject, *condition.others):
-            if each is not None and (rank := self._ranks.get(each.number)) is not None:
+        """Return what is wrong. Of an input that is no tensor, or one of another rank, only that is of use.
+
+        What cannot be read comes first: an input of more dimensions may be none that is refused.
+        """
+        for each in sorted(condition.sources, key=lambda each: each.is_in(inputs)):
+            if (rank := self._ranks.get(each.number)) is not None:
                 given = inputs[each.number]
                 if not isinstance(given, torch.Tensor):
                     return f"{self._names[each.number]} is {_kind(given)}, must be a tensor"

@@ -50,6 +50,14 @@ class Source(NamedTuple):
             value = value() if kind == "call" else value
         return value
 
+    def is_in(self, inputs: Sequence[Any]) -> bool:
+        """Return whether something is there."""
+        try:
+            self.value(inputs)
+        except Exception:  # noqa: BLE001 of an object that the caller passes
+            return False
+        return True
+
 
 def _step_code(step: Step) -> str:
     kind, of = step
@@ -91,10 +99,9 @@ class Condition(NamedTuple):
 
 
 def _told(source: Source, inputs: Sequence[Any]) -> str:
-    try:
-        value = source.value(inputs)
-    except Exception:  # noqa: BLE001 of an object that the caller passes
+    if not source.is_in(inputs):
         return "not there"
+    value = source.value(inputs)
     return shown(value) if type(value) in (int, float, bool, str) else f"{value!s:.80}"
 
 

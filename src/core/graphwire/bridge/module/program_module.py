@@ -31,7 +31,7 @@ class ProgramModule(torch.fx.GraphModule):
         if not len(self._graph.nodes):
             return None
         made = super().recompile()
-        be_usual(type(self), "_call_impl", "_code")
+        be_usual(type(self), "forward", "_call_impl", "_code")
         return made
 
     def train(self, mode: bool = True) -> NoReturn:
