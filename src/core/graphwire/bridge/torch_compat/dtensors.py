@@ -126,10 +126,10 @@ def _whole(value: Any) -> torch.Tensor:
     else:
         made = value.full_tensor()
         span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
-        if (
-            made.stride() != value.stride() and span <= made.numel()
-        ):  # else it has gaps, which a file may exaggerate
-            made = made.new_empty_strided(value.shape, value.stride()).copy_(made)
+        # Else it has gaps, which a file may exaggerate. `empty_like` keeps strides that do not overlap.
+        if made.stride() != value.stride() and span <= made.numel():
+            like = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+            made = torch.empty_like(like, device=made.device).copy_(made)
     if isinstance(value, torch.nn.Parameter):
         made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
     else:
