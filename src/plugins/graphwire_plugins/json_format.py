@@ -14,7 +14,7 @@ import binascii
 import json
 import math
 import re
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from graphwire.wire.document import MAX_RECORDS, check_containers, lost_a_key, m
 from graphwire.wire.limits import DEFAULT_LIMITS
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
-_TAG = re.compile(r"\$+(?:bytes|float)")
+_TAG = r"\$+(?:bytes|float)"
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FLOAT_NAMES = {math.inf: "inf", -math.inf: "-inf"}
 
@@ -120,7 +120,7 @@ def _may_hold_tags(data: bytes) -> bool:
 
 
 def _is_tagged(value: dict[str, Any]) -> bool:
-    return len(value) == 1 and _TAG.fullmatch(next(iter(value))) is not None
+    return len(value) == 1 and re.fullmatch(_TAG, next(iter(value))) is not None
 
 
 def _encode_tags(tree: Any) -> Any:
@@ -137,7 +137,7 @@ def _encode_tags(tree: Any) -> Any:
             entries[prefix + key] = _encode_tags(value)
         return entries
     if kind is bytes:
-        return {"$bytes": b64encode(tree).decode("ascii")}
+        return {"$bytes": b2a_base64(tree, newline=False).decode("ascii")}
     if kind is float and not math.isfinite(tree):
         return {"$float": _FLOAT_NAMES.get(tree, "nan")}
     return tree
@@ -168,7 +168,7 @@ def _decode_tags(tree: Any) -> Any:
 def _decode_bytes(value: Any) -> bytes:
     try:
         if type(value) is str and len(value) % 4 == 0:  # Python drops one excess "="
-            return b64decode(value, validate=True)
+            return a2b_base64(value, strict_mode=True)
     except (binascii.Error, ValueError):
         pass
     raise FormatError("the value of $bytes is not base64 text")

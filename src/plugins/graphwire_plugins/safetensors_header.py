@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
+import msgspec
+
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.registry import NewTensor, StoreFile
 
@@ -66,7 +68,7 @@ class HeaderEntry(NamedTuple):
     nbytes: int
 
 
-class Header(NamedTuple):
+class Header(msgspec.Struct, frozen=True):
     """What the header of a file contains."""
 
     tensors: dict[str, HeaderEntry]

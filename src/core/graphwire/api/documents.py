@@ -457,7 +457,7 @@ def without(program: Program, payloads: Payloads, kinds: Collection[Strippable])
 # ------------------------------- apply opset upgrades to validated programs: to the installed versions, or along a plan
 
 
-class ProgramAtInstalledOpsets(NamedTuple):
+class ProgramAtInstalledOpsets(msgspec.Struct, frozen=True):
     """A validated program at the installed opsets."""
 
     program: Program

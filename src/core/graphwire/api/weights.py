@@ -20,13 +20,12 @@ from graphwire.schema import PluginRequirement, RecordReference, StoreReference,
 from graphwire.wire.archive.source import Closing, RemoteFile, UniversalPath, located, type_text, url_of
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
-from graphwire.wire.weights.matching import RANK_REMEDY, Names
 
 if TYPE_CHECKING:
     from graphwire.wire.archive.manifest import RecordCache
     from graphwire.wire.weights.external_record import ExternalRecord
     from graphwire.wire.weights.folder import Folder, RemoteFolder
-    from graphwire.wire.weights.matching import WeightRecord
+    from graphwire.wire.weights.matching import Names, WeightRecord
     from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
 
 
@@ -310,7 +309,10 @@ class AttachedWeights(Closing):
         """
         records = self._external(payloads)
         if problems := self._problems(records):
-            raise WeightsError(problems, remedy=_REMEDIES.get(problems[0].kind, _FETCH))
+            from graphwire.wire.weights.matching import RANK_REMEDY
+
+            remedies = {"no-weights": _GIVE, "rank": RANK_REMEDY}
+            raise WeightsError(problems, remedy=remedies.get(problems[0].kind, _FETCH))
         for record in records:
             record.expect()
 
@@ -490,7 +492,6 @@ def _below(folder: Path | str, name: str) -> Path | str:
 
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
-_REMEDIES = {"no-weights": _GIVE, "rank": RANK_REMEDY}
 
 
 def _damage(records: Iterable[ExternalRecord]) -> list[GraphwireError]:

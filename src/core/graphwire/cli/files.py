@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import glob
 import os
 import stat
 import sys
@@ -98,7 +97,9 @@ def _inputs_of_word(word: str) -> Iterator[Input]:
         yield input_named(word)
     elif path.is_dir():
         yield from _files_below(path)
-    elif glob.has_magic(word) and not os.path.lexists(word):
+    elif any(sign in word for sign in "*?[") and not os.path.lexists(word):
+        import glob
+
         found = [Path(each) for each in sorted(glob.glob(word, recursive=True))]  # noqa: PTH207 a pattern may be absolute
         files = [each for each in found if each.is_file()]
         yield from (Input(str(each), each, PurePath(each.name)) for each in files)

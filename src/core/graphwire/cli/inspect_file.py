@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -43,7 +43,7 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=partial(run_on_files, _inspect_file, "Inspecting"))
 
 
-class _Details(NamedTuple):
+class _Details(msgspec.Struct, frozen=True):
     """What is shown of a program besides its summary."""
 
     contains: list[Disclosure]

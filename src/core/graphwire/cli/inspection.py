@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -55,7 +55,7 @@ _ORDERS: dict[str, Callable[[WeightInfo], Any]] = {
 """What weights are sorted by, for each choice of `--sort`. Equal ones keep their order in the program."""
 
 
-class WeightList(NamedTuple):
+class WeightList(msgspec.Struct, frozen=True):
     """The weights that a command shows, and the others, which it counts."""
 
     shown: Sequence[WeightInfo]

@@ -7,14 +7,15 @@ An argument without a plain form (a subgraph, an operator, a complex number …)
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from graphwire import schema
 
 
-class Value(NamedTuple):
+class Value(msgspec.Struct, frozen=True):
     """A reference to a value of a graph, by its name."""
 
     name: str

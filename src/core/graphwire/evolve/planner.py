@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ EditNode: TypeAlias = Callable[[Any], None]
 """Edits one node."""
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True):
     """One change of one operator."""
 
     since: str | int
@@ -159,7 +159,7 @@ _CHANGED: Final = frozenset(
 _AGE: Final = {release: index for index, release in enumerate(RELEASES)}
 
 
-class Rewrite(NamedTuple):
+class Rewrite(msgspec.Struct, frozen=True):
     """The conversion of an operator to another form."""
 
     parameter: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -114,7 +114,7 @@ def with_version(tree: dict[str, Any], version: Version) -> dict[str, Any]:
     return {**tree, "schema_version": stamp}
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True):
     """One step between adjacent schema versions: two pure functions on trees, each the reverse of the other."""
 
     older: Version

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
+import msgspec
 from msgspec.structs import astuple, replace
 
 from graphwire import schema
@@ -22,7 +23,7 @@ from graphwire.schema.trees import WHY_OMITTED, TraceTexts, to_tree
 # `draft-2022`, `compact-5.3`), which represents the first release that has it. A release may be named without `torch-`.
 
 
-class Target(NamedTuple):
+class Target(msgspec.Struct, frozen=True):
     """A reader that a program is written for."""
 
     name: str

@@ -9,7 +9,7 @@ A row has the first version of torch's schema whose **reader** reads the constru
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 
@@ -50,7 +50,7 @@ EXTENSIONS: Final[dict[str, Literal["converted", "shown", "refused"]]] = {
 # ----------------------------------------------------------------------------------------------------------- fields
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """What is known of a field of a record."""
 
     since: Version | None

@@ -109,7 +109,7 @@ class LoadedPlugin(msgspec.Struct, frozen=True):
     provisions: tuple[Provision, ...]
 
 
-class StatedPlugin(NamedTuple):
+class StatedPlugin(msgspec.Struct, frozen=True):
     """A plugin whose entry points state what it provides. It is imported when something of that is looked up."""
 
     info: PluginInfo
@@ -317,14 +317,14 @@ def _warn(message: str) -> None:
     warnings.warn(message, GraphwirePluginWarning, stacklevel=2)
 
 
-class UnavailableName(NamedTuple):
+class UnavailableName(msgspec.Struct, frozen=True):
     """Why a name that a plugin claims is unavailable."""
 
     plugin: PluginInfo
     refusal: Refusal
 
 
-class OwnedNames(NamedTuple):
+class OwnedNames(msgspec.Struct, frozen=True):
     """Which plugin owns which names."""
 
     infos: tuple[PluginInfo, ...]

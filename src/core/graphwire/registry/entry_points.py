@@ -14,6 +14,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from graphwire.errors import PluginError, pass_on_signal
 from graphwire.registry.interfaces import PROJECT
 from graphwire.registry.provisions import HOOKS, error_text
@@ -130,7 +132,7 @@ def _entries(text: str, group: str) -> Iterator[tuple[str, str, str, str]]:
             yield match[1], match[2], match[3] or "", section
 
 
-class FoundPlugin(NamedTuple):
+class FoundPlugin(msgspec.Struct, frozen=True):
     """One entry point of the group `graphwire`."""
 
     name: str

@@ -21,7 +21,7 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter, getitem, is_
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -520,7 +520,7 @@ def step_text(step: PathStep) -> str:
     return step[0] if len(step) == 1 else f"{step[0]}[{step[1]!r}]"
 
 
-class Access(NamedTuple):
+class Access(msgspec.Struct, frozen=True):
     """Functions that read and replace the fields of a record."""
 
     read: Callable[[Any, str], Any]
@@ -534,14 +534,14 @@ TREES: Final = Access(getitem, lambda record, **fields: {**record, **fields})
 """Access to plain trees, in which a record is a dict."""
 
 
-class Inside(NamedTuple):
+class Inside(msgspec.Struct, frozen=True):
     """Functions that extract the arguments inside a variant, and put replacements back in the same order."""
 
     taken: Callable[[Access, Any], list[tuple[PathStep, Any]]]
     put: Callable[[Access, Any, list[Any]], Any]
 
 
-class Variant(NamedTuple):
+class Variant(msgspec.Struct, frozen=True):
     """A row of the table: for each place, the first schema whose reader supports the variant, or None if no schema does."""
 
     says: str
@@ -760,7 +760,7 @@ def by_variant(of_variants: dict[str, Any], listed: Callable[[Any], Any]) -> dic
 # ------------------------------------------------------------------------------------------------------------ renaming
 
 
-class Renaming(NamedTuple):
+class Renaming(msgspec.Struct, frozen=True):
     """Functions that map each reference of an argument to its replacement."""
 
     value: Callable[[str], str]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable
-from copy import deepcopy
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar, cast
@@ -347,7 +346,11 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
         FormatError: the format cannot represent something in the tree, or does not read what it wrote.
         LimitError: the tree is deeper than wire formats support.
     """
-    given = deepcopy(tree) if checked else tree  # an encoder may change what it encodes
+    given = tree
+    if checked:
+        from copy import deepcopy
+
+        given = deepcopy(tree)  # an encoder may change what it encodes
     try:
         data = wire_format.encode(tree)
     except GraphwireError:

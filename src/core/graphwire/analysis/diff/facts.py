@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from graphwire import schema
 from graphwire.analysis.validation.value_rules import number_text
 from graphwire.errors import GraphwireError
-from graphwire.schema.texts.infix import format_infix, parse_infix
-from graphwire.schema.texts.operations import Expression
 from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
+
+if TYPE_CHECKING:
+    from graphwire.schema.texts.operations import Expression
 
 UNKNOWN: Final = "?"
 """The text of what cannot be determined."""
@@ -152,12 +153,16 @@ class Labels:
 
     def range(self, text: str) -> str:
         """Return the key of a range as readable text."""
+        from graphwire.schema.texts.infix import parse_infix
+
         try:
             return self._written(parse_infix(text))
         except GraphwireError:
             return text
 
     def _written(self, expression: Expression) -> str:
+        from graphwire.schema.texts.infix import format_infix
+
         if not self._labels:
             return format_infix(expression)
         from graphwire.analysis.canonical.symbol_names import renamed_expression

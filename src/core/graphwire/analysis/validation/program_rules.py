@@ -82,9 +82,6 @@ from graphwire.schema import (
     value_name,
     variant_and_content,
 )
-from graphwire.schema.texts.guard import check_guard
-from graphwire.schema.texts.infix import check_expression, check_range_key
-from graphwire.schema.texts.operations import CONSTANTS, parse_expression, symbols_of
 from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 
 
@@ -421,11 +418,19 @@ def _check_conditions(walk: Walk, program: Program) -> None:
     inline = program.graph_module.inline_constraints
     _check_ranges(walk, "graph_module.inline_constraints", inline or {})
     _check_replacements(walk, program)
+    if not program.guards_code:
+        return
+    from graphwire.schema.texts.guard import check_guard
+
     for index, guard in enumerate(program.guards_code):
         walk.check_text((None, f"guards_code[{index}]"), "guard", check_guard, guard)
 
 
 def _check_ranges(walk: Walk, place: str, ranges: Mapping[str, RangeConstraint]) -> None:
+    if not ranges:
+        return
+    from graphwire.schema.texts.infix import check_range_key
+
     for text, limits in ranges.items():
         here = (None, f"{place}[{quoted(text)}]")
         walk.check_text(here, "expression", check_range_key, text)
@@ -439,6 +444,10 @@ def _check_ranges(walk: Walk, place: str, ranges: Mapping[str, RangeConstraint])
 def _check_replacements(walk: Walk, program: Program) -> None:
     """Check that replacements of symbols contain only symbols that are not replaced themselves, so that replacing ends."""
     replaced = program.graph_module.replacements
+    if not replaced:
+        return
+    from graphwire.schema.texts.infix import check_expression
+    from graphwire.schema.texts.operations import CONSTANTS, parse_expression, symbols_of
 
     def parse(text: str) -> None:
         check_expression(text)
@@ -451,7 +460,7 @@ def _check_replacements(walk: Walk, program: Program) -> None:
         if name not in program.range_constraints or not is_value_name(name) or name in CONSTANTS:
             walk.report(here, "name", f"{quoted(name)} is not a symbol with a range")
         walk.check_text(here, "expression", parse, text)
-    for text in walk.good_expressions if replaced else ():
+    for text in walk.good_expressions:
         for name in replaced.keys() & set(symbols_of(parse_expression(text))):
             here = (None, f"graph_module.replacements[{quoted(name)}]")
             walk.report(here, "expression", f"the graph contains {name}, which is replaced: {quoted(text)}")

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
+
+import msgspec
 
 from graphwire.errors import ExpressionError
 from graphwire.schema.texts.operations import (
@@ -33,15 +35,12 @@ from graphwire.schema.texts.operations import (
     symbol,
 )
 
-_TOKEN = re.compile(
-    r"""\s*(?:
+_TOKEN = r"""(?ax)\s*(?:
       (?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     | (?P<string>'[^'\\]*')
     | (?P<sign>\*\*|//|<=|>=|==|!=|[-+*/<>=()~&|^,])
-    )\s*""",
-    re.VERBOSE | re.ASCII,
-)
+    )\s*"""
 _ROWS = OPERATIONS.values()
 _RELATED = {row.sign: row.name for row in _ROWS if row.call}
 _NAMES = {row.call: row.name for row in _ROWS if row.call}
@@ -98,9 +97,9 @@ class _InfixReader:
         self.kinds: list[str] = []
         self.words: list[str] = []
         self.places: list[int] = []
-        position = 0
+        match, position = re.compile(_TOKEN).match, 0
         while position < len(text):
-            found = _TOKEN.match(text, position)
+            found = match(text, position)
             if found is None:
                 refuse("not part of the expression grammar", text, position)
             kind = str(found.lastgroup)
@@ -421,7 +420,7 @@ _EULER = Expression("Integer", (3,))
 """The base assumed for an exponential."""
 
 
-class Growth(NamedTuple):
+class Growth(msgspec.Struct, frozen=True):
     """Upper bounds on the value of an expression."""
 
     nodes: int

@@ -198,7 +198,7 @@ GRAMMARS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
 NO_GRAPH: Final = -1
 """The number of a graph that is not named."""
 
-_MODULE = re.compile(r"([0-9]{6,}|#[0-9]+)((?:@[0-9]+)?)", re.ASCII)
+_MODULE = r"([0-9]{6,}|#[0-9]+)((?:@[0-9]+)?)"
 """A module's key that is its address, or its position, followed by the number of the call."""
 _ADDRESS = r" at 0x([0-9a-fA-F]+)"
 _GENERATED = r"(?a)<eval_with_key>\.([0-9]+)"
@@ -219,7 +219,7 @@ class ProcessNumbers:
 
     def module(self, key: str) -> str:
         """Return the key of a module in a module stack: `#0` or `#0@1` for an address, otherwise the key itself."""
-        found = _MODULE.fullmatch(key)
+        found = re.fullmatch(_MODULE, key)
         if found is None:
             return key
         return f"#{self._modules.setdefault(found[1], len(self._modules))}{found[2]}"

@@ -309,7 +309,7 @@ ASSUMPTIONS: frozenset[str] = frozenset(
 """The assumptions that a symbol may carry, in sympy's terms."""
 
 _OPERATIONS_LISTED = "The operations are listed in graphwire.schema.texts.operations"
-_SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
+_SYMBOL_NAME = r"[A-Za-z_][A-Za-z0-9_]{,1023}"
 _DECIMAL = r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 
 
@@ -366,7 +366,7 @@ def symbol(name: str, assumptions: Sequence[tuple[str, bool]] = ()) -> Expressio
         ExpressionError: the name is not an identifier, or is a keyword, a constant's name or a dunder; or an assumption
             is unknown.
     """
-    if not _SYMBOL_NAME.fullmatch(name) or iskeyword(name) or name.startswith("__") or name in CONSTANTS:
+    if not re.fullmatch(_SYMBOL_NAME, name) or iskeyword(name) or name.startswith("__") or name in CONSTANTS:
         refuse(
             f"{name[:80]!r} cannot name a symbol", remedy="A symbol is named by a plain identifier such as s0"
         )
@@ -389,8 +389,7 @@ def call(head: str, operands: Sequence[Expression]) -> Expression:
     row = OPERATIONS.get(head)
     if row is None:
         refuse(f"{head[:80]!r} is not an operation of the expression grammar", remedy=_OPERATIONS_LISTED)
-    _, least, most, *_ = row
-    count = len(operands)
+    least, most, count = row.least, row.most, len(operands)
     if count < least or (most is not None and count > most):
         wanted = str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
         refuse(f"{head} has {count} operand{'s' * (count != 1)}, and takes {wanted}")
@@ -418,8 +417,7 @@ def symbols_of(expression: Expression) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------------------- constructor text
 
-_CHUNK = re.compile(
-    r"""\s*(?:
+_CHUNK = r"""(?ax)\s*(?:
       Integer\(\s*(?P<Integer>-?[0-9]+)\s*\)
     | Symbol\(\s*'(?P<Symbol>[^'\\]*)'(?P<assumptions>(?:\s*,\s*[a-z_]+\s*=\s*(?:True|False))*)\s*\)
     | Float\(\s*'(?P<Float>[^'\\]*)'\s*,\s*precision\s*=\s*(?P<precision>[0-9]{1,5})\s*\)
@@ -428,9 +426,7 @@ _CHUNK = re.compile(
     | (?P<close>\))
     | (?P<comma>,)
     | (?P<constant>-?[A-Za-z_][A-Za-z0-9_]*)
-    )\s*""",
-    re.VERBOSE | re.ASCII,
-)
+    )\s*"""
 _ASSUMPTION = r"(?a)([a-z_]+)\s*=\s*(True|False)"
 _SPELLED = {"Integer": "Integer(5)", "Symbol": "Symbol('s0', integer=True)", "Rational": "Rational(1, 2)"} | {
     "Float": "Float('0.5', precision=53)"
@@ -480,7 +476,7 @@ def parse_expression(text: str) -> Expression:
         ExpressionError: the text violates the grammar or the limits; the message quotes the offending chunk.
     """
     check_length(text)
-    match = _CHUNK.match
+    match = re.compile(_CHUNK).match
     stack: list[tuple[str, list[Expression]]] = []
     operands: list[Expression] = []
     position, length, wanted = 0, len(text), True

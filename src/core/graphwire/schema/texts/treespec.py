@@ -9,7 +9,6 @@ above 1.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import enum
 import json
@@ -277,7 +276,7 @@ def _encode_value(value: Any, place: str, left: list[int]) -> Any:
             ]
         }
     if type(value) is bytes:
-        return {"bytes": base64.b64encode(value).decode()}
+        return {"bytes": binascii.b2a_base64(value, newline=False).decode()}
     raise EncodeError(
         f"a {_class_name(type(value))} in the context of a container",
         place=place,
@@ -316,7 +315,7 @@ def decode_value(tree: Any, place: str = "") -> Any:
                 return decoded
         case {"bytes": str(text), **rest} if not rest and len(text) % 4 == 0:
             try:
-                return base64.b64decode(text, validate=True)
+                return binascii.a2b_base64(text, strict_mode=True)
             except (binascii.Error, ValueError) as error:
                 raise DecodeError(f"bytes in the context of a container: {error}", place=place) from error
         case {"enum": str(class_name), "name": str(name), **rest} if not rest:

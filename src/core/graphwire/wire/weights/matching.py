@@ -119,7 +119,7 @@ def _weight(name: str, meta: PayloadMeta) -> Weight | None:
     return Weight(name, described.dtype_text, tuple(sizes), tuple(strides), offset, plain)
 
 
-class Match(NamedTuple):
+class Match(msgspec.Struct, frozen=True):
     """How the records of programs are made of a store's tensors."""
 
     records: dict[str, RecordReference]
