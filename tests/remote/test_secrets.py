@@ -20,7 +20,7 @@ import fsspec
 import pytest
 import torch
 from fsspec.asyn import get_loop
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from hypothesis.provisional import urls
 
 import graphwire
@@ -199,6 +199,9 @@ def test_a_redirection_inside_of_an_origin_keeps_what_the_server_needs(
 secrets = st.text("abc0/@:?#&=%+.-", min_size=4).map(lambda text: f"Se{text}cret")
 
 
+@example("https", "1", "Se0000cret", "Se00::cret")
+@example("https", "1", "Se0000cret", "Se::b://cret")
+@example("https", "1", "Se::b://cret", "Se0000cret")
 @given(
     st.sampled_from(["https", "s3", "ftp", "simplecache::https"]),
     st.text("ab1", min_size=1),

@@ -32,8 +32,21 @@ def protocols_of(fs: Any) -> tuple[str, ...]:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL for messages: without a user's name and password, and without its query, which may be a signature."""
-    return "::".join(map(_shown_part, re.split(_NEXT_IN_CHAIN, url)))
+    """Return a URL for messages: without a user's name and password, and without its query, which may be a signature.
+
+    Where `::` may stand in a password or a query, nobody can tell whether another URL begins: then the rest is not shown.
+    """
+    parts = re.split(_NEXT_IN_CHAIN, url)
+    shown: list[str] = []
+    for index, part in enumerate(parts):
+        scheme, _, rest = part.partition("://")
+        is_cut = ":" in re.split(r"[/?#]", rest, maxsplit=1)[0] and any(
+            "@" in each for each in parts[index + 1 :]
+        )
+        shown.append(f"{scheme}://…" if is_cut else _shown_part(part))
+        if shown[-1] != part:
+            break
+    return "::".join(shown)
 
 
 def _shown_part(url: str) -> str:
@@ -81,7 +94,9 @@ def _secrets(url: str) -> list[str]:
     """Return the passwords, with users, and the queries of a URL."""
     found: list[str] = []
     for part in re.split(_NEXT_IN_CHAIN, url):
-        if _shown_part(part) != part:
+        if found:  # it may belong to the query before it
+            found.append(part)
+        elif _shown_part(part) != part:
             user, mark, place = part.partition("://")[2].rpartition("@")
             parts = user.split("::") if "::" in user else ()  # where fsspec divides it
             found += [f"{user}{mark}", place.partition("?")[2], *parts]
