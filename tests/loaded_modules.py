@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import torch
+from inside.bridge import InputChecks
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.bridge.module.input_checks import InputChecks
 from graphwire.testing import assert_same_values
 
 

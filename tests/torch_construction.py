@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from inside.bridge import NodeMaker, code_text
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
-
-from graphwire.bridge.torch_compat import code_text
-from graphwire.bridge.torch_compat.code_text import NodeMaker
 
 
 def assert_code_is_torchs(program: ExportedProgram) -> None:

@@ -1,4 +1,6 @@
-"""Lists the imports of third-party modules that no extra declares, and fails if there are any. `make lint` runs it.
+"""Lists the imports of third-party modules that no extra declares, and of tests from modules in packages of graphwire.
+
+It fails if there are any. `make lint` runs it.
 
 What one make target installs, another must not need: on a fresh clone each target is the first. So the files that a target runs,
 and what they import from this repository, may import only what pyproject.toml names for that target. What another distribution
@@ -218,8 +220,19 @@ def undeclared(share: Share, repository: Repository) -> Iterator[str]:
                 waiting.add(inner)
 
 
+def deep(repository: Repository) -> Iterator[str]:
+    """Each import of a test from a module in a package of graphwire. It fixes where the module is; `inside` finds the name."""
+    for path in repository.matching(("tests/**/test_*.py", "tests/**/conftest.py")):
+        for line, name in imports(ROOT / path, nested=True):
+            module = (ROOT / "src/core").joinpath(*name.split(".")[:3])
+            if name.startswith("graphwire.") and (module.is_dir() or module.with_suffix(".py").exists()):
+                package, _, which = name.removeprefix("graphwire.").partition(".")
+                if which:
+                    yield f"{path}:{line} imports {name}: write `from inside.{package} import {name.rpartition('.')[2]}`"
+
+
 def main() -> int:
-    """Print every import that is not declared.
+    """Print every import that is not declared, or of a test that fixes where a module is.
 
     Returns:
         1 where there is one, otherwise 0.
@@ -230,6 +243,7 @@ def main() -> int:
         for who, share in shares()
         for problem in undeclared(share, repository)
     }
+    problems |= {*deep(repository)}
     for problem in sorted(problems):
         print(problem)
     return 1 if problems else 0

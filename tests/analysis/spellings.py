@@ -6,9 +6,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from inside.schema import Expression, format_expression
+
 from graphwire.errors import GraphwireError
 from graphwire.hooks import format_infix, parse_expression
-from graphwire.schema.texts.operations import Expression, format_expression
 
 _EMPTY = (
     "as_tensors",

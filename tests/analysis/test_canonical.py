@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
+from inside.analysis import SPEC_KINDS, canonicalize, validate
+from inside.schema import from_tree, to_tree
 
 from graphwire import content_hash, diff
-from graphwire.analysis.canonical.canonical_form import canonicalize
-from graphwire.analysis.canonical.content_hashing import SPEC_KINDS
-from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
 from graphwire.schema import (
     Argument,
@@ -28,7 +27,6 @@ from graphwire.schema import (
     rewritten,
     value_name,
 )
-from graphwire.schema.trees import from_tree, to_tree
 
 PURE = ["aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor", "aten.relu.default"]
 ORDERED = ["aten.bernoulli.default", "aten.dropout.default"]

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 import torch
+from inside.analysis import validate
+from inside.schema import to_tree
 from nightly import one_in
 from programs import Example
 from small_programs import ALL_PROGRAMS, SMALL_PROGRAMS, shared_example, unused_example
@@ -23,9 +25,7 @@ from torch.export import Dim
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.analysis.validation.program_rules import validate
 from graphwire.schema import Program
-from graphwire.schema.trees import to_tree
 
 MAKERS = [*SMALL_PROGRAMS, "structured", "convnet", "decoder"]
 

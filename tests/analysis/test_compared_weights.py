@@ -142,7 +142,7 @@ def test_files_of_every_age_are_the_same_as_themselves(path: Path) -> None:
 
 
 def test_nothing_is_read_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphwire.wire.archive import reader
+    from inside.wire import reader
 
     def refuse(record: Any) -> memoryview:
         raise AssertionError("elements are read")

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from inside.analysis import content_hash
 
 import graphwire
 import graphwire.schema
-from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.errors import GraphwireError
 from graphwire.schema import Argument, Program, UserInputSpec
 

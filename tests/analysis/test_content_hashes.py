@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside.analysis import HASH_VERSION
 
 import graphwire
-from graphwire.analysis.canonical.content_hashing import HASH_VERSION
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "content_documents"

@@ -10,15 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from inside.analysis import argument_text, diff_lines, module_path
 from small_programs import SMALL_PROGRAMS, shared_example
 from torch import nn
 from torch.export import Dim
 
 import graphwire
 from graphwire import Diff
-from graphwire.analysis.diff.facts import argument_text
-from graphwire.analysis.diff.nodes import module_path
-from graphwire.analysis.diff.text import diff_lines
 from graphwire.schema import (
     Argument,
     ComplexValue,

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from inside.testing import Snapshot, differences, snapshot
 from nightly import IS_NIGHTLY, by_day
 from random_programs import ExportableProgram, exportable_programs
 from random_programs.edits import EDITS, edit
@@ -30,8 +31,6 @@ from graphwire.errors import EncodeError, GraphwireWarning, ValidationError
 from graphwire.hooks import default_registry
 from graphwire.schema import ValueMetadata
 from graphwire.testing import assert_same_values
-from graphwire.testing.programs import differences
-from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = sorted(default_registry().wire_formats)
 X = torch.tensor([[0.5, -2.0, 3.0, 1.0], [4.0, 0.25, -1.0, 2.0], [1.5, 2.5, -3.5, 0.0]])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from inside.analysis import Effect, effect_of
 
-from graphwire.analysis.canonical.node_order import Effect, effect_of
 from graphwire.schema import Argument, Node, TensorArgument
 
 RESULT = [Argument(as_tensor=TensorArgument("a"))]

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from inside.analysis import ElementChange, element_change, weights as module
 
 import graphwire
 from graphwire import Payloads
-from graphwire.analysis.diff import weights as module
-from graphwire.analysis.diff.weights import ElementChange, element_change
 
 FLOAT8 = [getattr(torch, name) for name in vars(torch) if name.startswith("float8_")]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 import torch
+from inside.analysis import summarize
 from torch.export import Dim, export
 
 import graphwire
-from graphwire.analysis.summary import summarize
 from graphwire.cli import main
 
 Spot = namedtuple("Spot", "x y")

@@ -9,13 +9,10 @@ import re
 import struct
 from pathlib import Path
 
+from inside.analysis import OPTIONAL, canonical_json, hex_float
+from inside.evolve import FIELDS
+
 from graphwire import schema
-from graphwire.analysis.neutral import (
-    OPTIONAL,
-    canonical_json,
-    hex_float,
-)
-from graphwire.evolve.vocabulary import FIELDS
 
 _SPECIFICATION = Path(__file__).resolve().parents[2] / "docs/spec/neutral.md"
 

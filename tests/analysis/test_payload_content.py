@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
+from inside.analysis import payload_digests
 
 from graphwire import Payloads
-from graphwire.analysis.canonical.content_hashing import payload_digests
 from graphwire.errors import MissingRecordError
 from graphwire.schema import Device, Layout, PayloadMeta, ScalarType, SymInt, TensorMeta
 

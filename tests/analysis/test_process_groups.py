@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given, strategies as st
+from inside.analysis import named_groups, with_group_names
+from inside.schema import to_tree
 from msgspec.structs import replace
 
 import graphwire
-from graphwire.analysis.load_report import named_groups, with_group_names
 from graphwire.errors import DecodeError
 from graphwire.schema import (
     Argument,
@@ -24,7 +25,6 @@ from graphwire.schema import (
     TensorArgument,
     graphs_in,
 )
-from graphwire.schema.trees import to_tree
 
 NAMES = st.sampled_from(["0", "1", "2", "tp"])
 OPERATORS = st.sampled_from(["torch.ops.lib.reduce.default", "torch.ops.higher_order.wrap"])

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from inside.analysis import content_hash
+from inside.schema import from_tree, program_from_tree, to_tree
 from nightly import by_day
 from random_programs import ExportableProgram, exportable_programs
 from spellings import respelled
 from torch.export import ExportedProgram, ExportGraphSignature
 
 import graphwire
-from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.schema import Program, SignatureNames
-from graphwire.schema.trees import from_tree, program_from_tree, to_tree
 
 slow = settings(
     max_examples=by_day(8, by_night=200),

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from inside.analysis import MethodInspection, Summary, ValueSummary, summarize
+from inside.schema import from_tree
 
 import graphwire
 from graphwire import Inspection, LoadReport
-from graphwire.analysis.summary import MethodInspection, Summary, ValueSummary, summarize
 from graphwire.schema import (
     SCHEMA_VERSION,
     Argument,
@@ -27,7 +28,6 @@ from graphwire.schema import (
     SymFloatArgument,
     SymIntArgument,
 )
-from graphwire.schema.trees import from_tree
 
 
 class Model(torch.nn.Module):

@@ -14,13 +14,18 @@ import msgspec
 import pytest
 import torch
 from growth import growth_of
+from inside.analysis import (
+    check_valid,
+    is_attribute_path,
+    is_operator_name,
+    is_value_name,
+    program_rules as validation,
+    validate,
+)
+from inside.schema import from_tree, to_tree
 
-from graphwire.analysis.validation import program_rules as validation
-from graphwire.analysis.validation.program_rules import check_valid, validate
-from graphwire.analysis.validation.value_rules import is_attribute_path, is_operator_name, is_value_name
 from graphwire.errors import ValidationError
 from graphwire.schema import Argument, GraphArgument, InputSpec, OutputSpec, Program, SequenceValue, SymInt
-from graphwire.schema.trees import from_tree, to_tree
 
 Tree = dict[str, Any]
 Found = list[tuple[str, str]]

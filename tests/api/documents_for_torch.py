@@ -14,17 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from inside.evolve import TARGETS, obstacles_to
+from inside.schema import to_tree
+from inside.wire import Document, save_package, write_plain_json
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
 from graphwire import Payloads
 from graphwire.errors import Obstacle
-from graphwire.evolve.chain import obstacles_to
-from graphwire.evolve.targets import TARGETS
-from graphwire.schema.trees import to_tree
-from graphwire.wire.document import write_plain_json
-from graphwire.wire.package_writer import save_package
-from graphwire.wire.payloads import Document
 
 Tree = dict[str, Any]
 

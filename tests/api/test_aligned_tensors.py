@@ -70,9 +70,7 @@ def test_every_loaded_tensor_begins_at_a_multiple_of_64_bytes(
 
 
 def test_the_other_byte_order_begins_there_too(program: ExportedProgram) -> None:
-    from graphwire.wire.archive.manifest import SwappedRecord
-    from graphwire.wire.archive.reader import ArchiveReader, ArchiveRecord
-    from graphwire.wire.archive.source import ALIGNMENT, address
+    from inside.wire import ALIGNMENT, ArchiveReader, ArchiveRecord, SwappedRecord, address
 
     with ArchiveReader(graphwire.dumps(program)) as archive:
         for name in archive.names:

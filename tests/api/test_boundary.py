@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import registry_with
+from inside.wire import DEFAULT_ATTEMPTS
 from small_programs import module_of
 from torch import Tensor
 from torch.export import ExportedProgram, export
@@ -30,7 +31,6 @@ from graphwire.errors import (
 )
 from graphwire.hooks import Registry
 from graphwire.schema import Argument, ExampleInputs, Program
-from graphwire.wire.limits import DEFAULT_ATTEMPTS
 from graphwire_plugins.constants import SparseTensors
 from graphwire_plugins.json_format import JsonFormat
 
@@ -343,8 +343,7 @@ def test_every_reader_names_the_file(reader: str, path: Path, tmp_path: Path) ->
 def test_a_document_that_is_cut_off_is_told_with_file_record_and_format(
     reader: str, format: str, program: ExportedProgram, tmp_path: Path
 ) -> None:
-    from graphwire.wire.archive.reader import ArchiveReader
-    from graphwire.wire.archive.writer import ArchiveWriter
+    from inside.wire import ArchiveReader, ArchiveWriter
 
     whole = ArchiveReader(graphwire.dumps(program, format=format))
     cut = tmp_path / "cut.pt2"

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 import torch
+from inside.wire import check_expanded_size
 from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.wire.document import check_expanded_size
 
 X = torch.ones(2, 3)
 

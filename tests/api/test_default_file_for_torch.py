@@ -11,21 +11,20 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from inside.analysis import Omission
+from inside.evolve import subgraphs
+from inside.schema import ProcessNumbers
+from inside.testing import snapshot
+from inside.wire import Document, write_package
 from this_torch import RELEASE
 from torch.export import ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire import WriteReport, errors
-from graphwire.analysis.load_report import Omission
 from graphwire.cli import main
-from graphwire.evolve.plain_values import subgraphs
 from graphwire.schema import Program, StackFrame
-from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.testing import assert_same_values
-from graphwire.testing.snapshots import snapshot
-from graphwire.wire.package_writer import write_package
-from graphwire.wire.payloads import Document
 
 _GOLDEN = Path(__file__).resolve().parents[1] / "golden/archives"
 

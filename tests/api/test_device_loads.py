@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from inside.bridge import storages, storages as device_copies
+from inside.wire import ArchiveReader, ExternalRecord, address
 from late_devices import LateDevice, to_device
 from nightly import by_day, one_in
 from programs import Example
@@ -27,12 +29,8 @@ from safetensors.torch import save_file
 from small_programs import ALL_PROGRAMS
 
 import graphwire
-from graphwire.bridge.tensors import storages, storages as device_copies
 from graphwire.errors import ArchiveError, ChecksumError, DecodeError
 from graphwire.testing import assert_same_program, assert_same_values
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.source import address
-from graphwire.wire.weights.external_record import ExternalRecord
 
 SOURCES = str(Path(graphwire.__file__).parent)
 

@@ -11,6 +11,8 @@ import fsspec
 import pytest
 import torch
 from external_weights import externalize
+from inside.evolve import embedded_tensors
+from inside.wire import read_document, write_document
 
 import graphwire
 from graphwire import Payloads
@@ -22,9 +24,7 @@ from graphwire.errors import (
     GraphwireError,
     TargetError,
 )
-from graphwire.evolve.steps.embedded import embedded_tensors
 from graphwire.hooks import default_registry
-from graphwire.wire.document import read_document, write_document
 
 JSON = default_registry().wire_format("json")
 

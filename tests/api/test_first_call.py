@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 import torch
+from inside.bridge import ProgramModule, taken_attributes
 from programs import decoder
 from this_torch import RELEASE
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import graphwire
-from graphwire.bridge.module.program_module import ProgramModule
-from graphwire.bridge.torch_compat.code_text import taken_attributes
 from graphwire.errors import InputError
 
 

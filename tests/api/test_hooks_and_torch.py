@@ -11,15 +11,15 @@ import pytest
 import torch
 from documents_for_torch import obstacles_and_file, read_by_torch
 from given_plugins import Plugin
+from inside.registry import interfaces
+from inside.schema import to_tree
 from this_torch import RELEASE
 from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import TargetError
 from graphwire.hooks import MetadataKey, OpsetStep
-from graphwire.registry import interfaces
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
-from graphwire.schema.trees import to_tree
 from graphwire.testing import assert_same_values
 
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from inside.wire import Folder
 from nightly import IS_NIGHTLY, by_day
 from small_programs import SMALL_PROGRAMS
 
 import graphwire
 from graphwire.process import one_build_at_a_time
-from graphwire.wire.weights.folder import Folder
 
 SOURCES = str(Path(graphwire.__file__).parent)
 

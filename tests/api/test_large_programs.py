@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 from growth import calls_of
+from inside.evolve import Edits, rewrite
+from inside.schema import to_tree
+from inside.wire import read_document, read_program
 
 import graphwire
 from graphwire.errors import LimitError
-from graphwire.evolve.trees import Edits, rewrite
 from graphwire.hooks import Limits
 from graphwire.schema import Program
-from graphwire.schema.trees import to_tree
-from graphwire.wire.document import read_document, read_program
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 

@@ -10,11 +10,10 @@ from collections.abc import Callable
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from inside.analysis import legal_path, path_fault
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.analysis.legal_names import legal_path
-from graphwire.analysis.validation.value_rules import path_fault
 from graphwire.cli import main
 from graphwire.errors import EncodeError, ValidationError
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.bridge import is_in_job, world_group, world_groups
 from nightly import by_day
 
 import graphwire
 from graphwire import LoadReport
-from graphwire.bridge.torch_compat.private import is_in_job, world_group, world_groups
 from graphwire.cli import main
 from graphwire.errors import DecodeError, EncodeError
 

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from inside.evolve import CURRENT, RELEASES, STEPS, TARGETS
 
 import graphwire
 from graphwire import LoadReport
 from graphwire.cli import main
-from graphwire.evolve.chain import CURRENT, STEPS
-from graphwire.evolve.step import RELEASES
-from graphwire.evolve.targets import TARGETS
 from graphwire.testing import assert_same_program
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "corpus.tar.xz"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from inside.testing import assert_same_snapshot, snapshot
 from programs import Example
 from running import results
 from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.testing import assert_same_program, assert_same_values
-from graphwire.testing.programs import assert_same_snapshot
-from graphwire.testing.snapshots import snapshot
 
 
 def test_a_loaded_program_is_the_one_that_was_saved(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from inside.wire import sanitized_name
 
 import graphwire
 from graphwire import LoadReport
 from graphwire.errors import GraphwireError
-from graphwire.wire.package_reader import sanitized_name
 
 VALUE = torch.tensor([[3.0, 4.0]])
 

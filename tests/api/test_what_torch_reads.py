@@ -17,12 +17,12 @@ from documents_for_torch import (
     tensor,
     with_nodes,
 )
+from inside.evolve import first_reader, supports
+from inside.schema import program_from_tree
 from this_torch import RELEASE
 
 import graphwire
-from graphwire.evolve.targets import first_reader, supports
 from graphwire.schema import ARGUMENT_VARIANTS
-from graphwire.schema.trees import program_from_tree
 
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"
 

@@ -13,6 +13,7 @@ import cbor2
 import msgpack
 import torch
 from hostile import DOCUMENT, WEIGHTS, Attack, Victim, get, put
+from inside.wire import directory as layout
 from torch.utils import _pytree as pytree
 
 from graphwire.errors import (
@@ -27,7 +28,6 @@ from graphwire.errors import (
     UnknownTypeError,
     ValidationError,
 )
-from graphwire.wire.archive import directory as layout
 
 _REFUSED: Any = (ArchiveError, LimitError)
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
+from inside.wire import ArchiveWriter, directory as zip_layout
 from torch import Tensor, nn
 from torch.export import Dim, export
 
 import graphwire
-from graphwire.wire.archive import directory as zip_layout
-from graphwire.wire.archive.writer import ArchiveWriter
 
 DOCUMENT = "models/model.json"
 WEIGHTS = "data/weights/model_weights_config.json"

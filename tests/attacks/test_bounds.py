@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from hostile import DOCUMENT, WEIGHTS, Tree, Victim, victim
+from inside.schema import OMITTED
 from torch.fx.traceback import NodeSource
 
 import graphwire
 from graphwire import LoadReport, WriteReport
 from graphwire.errors import GraphwireError, GraphwireWarning
-from graphwire.schema.trees import OMITTED
 
 S0 = "Symbol('s0', positive=True, integer=True)"
 

@@ -20,15 +20,13 @@ import pytest
 import torch
 from hostile import CONSTANTS, DOCUMENT, WEIGHTS, Victim, get
 from hypothesis import example, given, strategies as st
+from inside.bridge import Condition, InputChecks, Source, guard_condition, taken_attributes
+from inside.schema import check_guard
 from torch import Tensor, nn
 from torch.export import Dim, export
 
 import graphwire
-from graphwire.bridge.module.input_checks import InputChecks
-from graphwire.bridge.module.input_conditions import Condition, Source, guard_condition
-from graphwire.bridge.torch_compat.code_text import taken_attributes
 from graphwire.errors import DecodeError, EncodeError, ExpressionError, GraphwireError, InputError
-from graphwire.schema.texts.guard import check_guard
 
 GRAPH = "graph_module.graph"
 CALL = "graph_module.module_call_graph[0].signature"

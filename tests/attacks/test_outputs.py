@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given, strategies as st
+from inside.analysis import program_lines
 
 import graphwire
-from graphwire.analysis.diff.text import program_lines
 from graphwire.cli import main
 from graphwire.hooks import Output
 

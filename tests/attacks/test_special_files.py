@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from inside.wire import Folder, RecordCache, read_named
 
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import ArchiveError
 from graphwire.viewer import read_overlays
-from graphwire.wire.archive.manifest import RecordCache
-from graphwire.wire.archive.source import read_named
-from graphwire.wire.weights.folder import Folder
 from graphwire_plugins.blobs import BlobStore
 
 CONTENT = b"the bytes of a weight"

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.wire import Folder
 from safetensors.torch import save_file
 
 import graphwire
 from graphwire import errors
-from graphwire.wire.weights.folder import Folder
 
 RECORD = "program/data/weights/references.json"
 Table = dict[str, Any]

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from inside.bridge import code_text
 from programs import decoder
 from torch.fx import Graph
 from torch_construction import assert_code_is_torchs, assert_made_as_by_torch
 
 import graphwire
-from graphwire.bridge.torch_compat import code_text
 
 ADD = torch.ops.aten.add.Tensor
 

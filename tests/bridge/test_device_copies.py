@@ -16,16 +16,13 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from inside.bridge import Device, DeviceCopies, storages as device_copies
+from inside.wire import ArchiveReader, ArchiveWriter, RangedRecord, Record, payload_record
 from late_devices import BusyDevice, LateDevice
 from safetensors.torch import save_file
 
 import graphwire
-from graphwire.bridge.tensors import storages as device_copies
-from graphwire.bridge.tensors.storages import Device, DeviceCopies
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive.reader import ArchiveReader, payload_record
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.payloads import RangedRecord, Record
 
 CPU = torch.device("cpu")
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from inside.api import DEFECT
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
-from graphwire.api.error_boundary import DEFECT
 from graphwire.errors import EncodeError, GraphwireError
 
 Edit = Callable[[ExportedProgram, Any], None]

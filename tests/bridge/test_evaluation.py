@@ -7,19 +7,10 @@ from fractions import Fraction
 
 import sympy
 from hypothesis import given, settings, strategies as st
+from inside.bridge import decode_expression
+from inside.schema import OPERATIONS, Expression, call, evaluate, growth_of, integer, rational, symbol
 
-from graphwire.bridge.tensors.expressions import decode_expression
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.infix import growth_of
-from graphwire.schema.texts.operations import (
-    OPERATIONS,
-    Expression,
-    call,
-    evaluate,
-    integer,
-    rational,
-    symbol,
-)
 
 S0 = symbol("s0", [("positive", True), ("integer", True)])
 S1 = symbol("s1", [("positive", True), ("integer", True)])

@@ -9,15 +9,14 @@ import sympy
 import torch
 import torch.utils._sympy.functions as shape_functions
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from inside.bridge import decode_expression, encode_expression
+from inside.schema import OPERATIONS, parse_infix
 from sympy.printing.repr import srepr
 from torch.export import Dim, export
 from torch.utils._sympy.numbers import int_oo
 
-from graphwire.bridge.tensors.expressions import decode_expression, encode_expression
 from graphwire.errors import EncodeError, ExpressionError
 from graphwire.hooks import format_infix, parse_expression
-from graphwire.schema.texts.infix import parse_infix
-from graphwire.schema.texts.operations import OPERATIONS
 
 S0, S1 = sympy.symbols("s0 s1", positive=True, integer=True)
 U0 = sympy.Symbol("u0", integer=True)

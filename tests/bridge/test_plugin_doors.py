@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from given_plugins import registry_with
+from inside.registry import HOOKS
 from nightly import one_in
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
@@ -20,7 +21,6 @@ from torch.utils import _pytree as pytree
 import graphwire
 from graphwire.errors import EncodeError, FormatError
 from graphwire.hooks import MetadataKey
-from graphwire.registry.provisions import HOOKS
 from graphwire.schema import (
     Argument,
     ArgumentKind,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from given_plugins import registry_with
+from inside.bridge import decode_treespec, encode_treespec
 from torch.utils import _pytree as pytree
 
-from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.errors import EncodeError
 
 

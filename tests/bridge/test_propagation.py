@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import registry_with
+from inside.bridge import process_state
 from torch._C import DispatchKey
 
 import graphwire
 from graphwire import Payloads
-from graphwire.bridge.torch_compat.private import process_state
 from graphwire.errors import DecodeError, GraphwireError, OpsetError, PluginError, ValidationError
 from graphwire.hooks import OpsetStep, Registry, default_registry
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, Program, TensorArgument

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.bridge import function_table, name_of_function, operator_packet
 from torch import nn
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
 from graphwire.testing import assert_same_program
 
 FORMATS = ("json", "msgpack", "cbor")

@@ -15,18 +15,19 @@ import audit
 import pytest
 import sympy
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from inside.bridge import (
+    DecodedMode,
+    FakeTensors,
+    WaitingForward,
+    allow_tracing,
+    private as torch_private,
+    reserve_unbacked,
+)
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.testing import assert_close
 
 import graphwire
 import graphwire.bridge
-from graphwire.bridge.torch_compat import private as torch_private
-from graphwire.bridge.torch_compat.code_text import WaitingForward
-from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
-from graphwire.bridge.torch_compat.private import FakeTensor
-from graphwire.bridge.torch_compat.symbolic import (
-    reserve_unbacked,
-)
 
 
 class Doubled(torch.nn.Module):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from inside.bridge import private as torch_releases
 
 from graphwire.bridge import check_release
-from graphwire.bridge.torch_compat import private as torch_releases
 from graphwire.errors import DecodeError, TorchReleaseError
 from graphwire.version import NEWEST_TORCH as NEWEST, OLDEST_TORCH as OLDEST
 

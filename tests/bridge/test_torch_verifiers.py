@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.bridge import check_program, dialects_of, verifier_of
 from small_programs import SMALL_PROGRAMS, unused_example
 from torch._export.verifier import TrainingIRVerifier, Verifier
 from torch.export import ExportedProgram, export
 
-from graphwire.bridge.torch_compat.verifiers import check_program, dialects_of, verifier_of
 from graphwire.errors import DecodeError
 
 

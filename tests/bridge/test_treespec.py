@@ -15,11 +15,13 @@ import pytest
 import torch
 from given_plugins import Plugin
 from hypothesis import given, settings, strategies as st
+from inside.bridge import decode_treespec, encode_treespec, pytree as torch_pytree
+from inside.schema import format_treespec, parse_treespec
+from inside.schema.texts import treespec
+from inside.wire import same_tree
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 
-from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
-from graphwire.bridge.torch_compat import pytree as torch_pytree
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -30,8 +32,6 @@ from graphwire.errors import (
 )
 from graphwire.hooks import Registry
 from graphwire.registry import default_registry
-from graphwire.schema.texts.treespec import MAX_DEPTH, format_treespec, parse_treespec
-from graphwire.wire.document import same_tree
 from graphwire_plugins import treespecs
 
 REGISTRY = Registry.of(treespecs)
@@ -311,13 +311,13 @@ def nested(depth: int) -> str:
 
 
 def test_depth_has_a_limit() -> None:
-    for depth in (MAX_DEPTH + 1, 1000, 100_000):
+    for depth in (treespec.MAX_DEPTH + 1, 1000, 100_000):
         with pytest.raises(LimitError):
             decode_treespec(nested(depth), REGISTRY)
     with pytest.raises(LimitError):
         decode_treespec(nested(10), REGISTRY, max_depth=9)
     spec = torch_pytree.leaf_spec()
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(treespec.MAX_DEPTH + 1):
         spec = pytree.TreeSpec(tuple, None, [spec])
     with pytest.raises(LimitError):
         encode_treespec(spec, REGISTRY)

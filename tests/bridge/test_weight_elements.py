@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
+from inside.bridge import element_facts
 
 import graphwire
 from graphwire import Payloads
-from graphwire.bridge.weight_elements import element_facts
 
 
 def payloads_of(**tensors: torch.Tensor) -> Payloads:

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from inside.cli import folded, terminal as progress
 
 import graphwire
 import graphwire.cli
-from graphwire.cli import _parser, main, terminal as progress
-from graphwire.cli.terminal import folded
+from graphwire.cli import _parser, main
 from graphwire.display import size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError, escaped
 from graphwire.hooks import Output, Section
@@ -180,7 +180,7 @@ def test_a_shell_completes_commands_and_options(line, word, tmp_path):
 
 
 def test_the_doctor_finds_what_does_not_work(run, monkeypatch):
-    from graphwire.cli import plugins as doctor
+    from inside.cli import plugins as doctor
 
     monkeypatch.setattr(doctor, "_ROUND_TRIP", "raise SystemExit('torch is broken')")
     done = run("doctor", "--json")

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from inside.cli import plugins as doctor
 
 import graphwire
-from graphwire.cli import COMMANDS, plugins as doctor
+from graphwire.cli import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text("utf-8")
 SECTION = PAGE.partition("\n## Exit codes\n")[2].partition("\n## ")[0]

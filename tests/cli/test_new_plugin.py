@@ -8,12 +8,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from inside.cli import KINDS, write_plugin
+from inside.registry import HOOKS
 
 from graphwire.cli import main
-from graphwire.cli.new_plugin import KINDS, write_plugin
 from graphwire.errors import PluginError
 from graphwire.hooks import PluginInfo, Registry
-from graphwire.registry.provisions import HOOKS
 
 
 @pytest.mark.parametrize("kind", KINDS)

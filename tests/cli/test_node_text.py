@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from inside.analysis import argument_text
+from inside.cli import node_texts
 
-from graphwire.analysis.diff.facts import argument_text
-from graphwire.cli.inspection import node_texts
 from graphwire.schema import (
     Argument,
     ComplexValue,

@@ -13,11 +13,11 @@ from pathlib import Path
 import fsspec
 import pytest
 import torch
+from inside.cli import READ_OPTIONS
 from safetensors.torch import save_file
 
 import graphwire
 from graphwire.cli import COMMANDS, _parser, main
-from graphwire.cli.files import READ_OPTIONS
 
 
 def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -16,6 +16,7 @@ import faulty_reader
 import msgspec
 import pytest
 import torch
+from inside.api import PARTS, failures, first_difference, neutral, refusal, run_suite, suite_cases
 from loaded_modules import assert_same_module
 from nightly import IS_NIGHTLY, by_day
 from rule_cases import problems, texts_of_rules
@@ -24,15 +25,6 @@ from torch_construction import assert_made_as_by_torch
 
 import graphwire
 from graphwire import schema
-from graphwire.api.conformance import (
-    PARTS,
-    failures,
-    first_difference,
-    neutral,
-    refusal,
-    run_suite,
-    suite_cases,
-)
 from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.schema import ArgumentKind, Layout, MemoryFormat, ScalarType
 

@@ -15,6 +15,7 @@ import torch
 from attribute_differences import differences
 from construct import Call, quiet
 from families import CONSTRUCTS
+from inside.testing import Snapshot, snapshot
 from nightly import by_day
 from torch.export import ExportedProgram
 from torch_construction import assert_made_as_by_torch
@@ -24,7 +25,6 @@ from graphwire.errors import EncodeError
 from graphwire.hooks import default_registry
 from graphwire.registry import TORCH_METADATA
 from graphwire.testing import assert_same_program, assert_same_values
-from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = ("json", "msgpack", "cbor")
 KEPT = [key for key, construct in CONSTRUCTS.items() if construct.refusal is None]

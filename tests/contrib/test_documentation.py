@@ -126,7 +126,7 @@ def _is_part_of_a_file(folder: Path, block: Block) -> None:
 
 
 def test_every_hook_has_its_page() -> None:
-    from graphwire.registry.provisions import HOOKS
+    from inside.registry import HOOKS
 
     pages = "".join(page.read_text(encoding="utf-8").partition(".")[0] for page in REFERENCE)
     assert len(REFERENCE) == len(HOOKS)

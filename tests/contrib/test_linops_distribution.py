@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.schema import ProcessNumbers
 from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import MissingPluginError, UnknownOperatorError
-from graphwire.schema.texts.metadata import ProcessNumbers
 
 DISTRIBUTION = Path(__file__).resolve().parents[2] / "contrib/graphwire-linops"
 DOCUMENTS = DISTRIBUTION / "tests/documents"

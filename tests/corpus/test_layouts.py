@@ -10,20 +10,23 @@ from typing import Any
 
 import pytest
 import torch
+from inside.bridge import DecodeContext, DecodedMode, FakeTensors, StorageTable, decode_payloads
+from inside.evolve import target_named, version_of
+from inside.wire import (
+    CONSTANTS,
+    LAYOUTS,
+    SAMPLE_INPUTS,
+    WEIGHTS,
+    ArchiveReader,
+    Document,
+    Layout,
+    open_layout,
+    write_package,
+)
 
 from graphwire import Payloads
-from graphwire.bridge.context import DecodeContext
-from graphwire.bridge.tensors.payloads import decode_payloads
-from graphwire.bridge.tensors.storages import StorageTable
-from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors
 from graphwire.errors import GraphwireError
-from graphwire.evolve.step import version_of
-from graphwire.evolve.targets import target_named
 from graphwire.hooks import default_registry
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.package_reader import LAYOUTS, Layout, open_layout
-from graphwire.wire.package_writer import write_package
-from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Document
 
 COUNTS = {
     "2.1.0": 44,

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from inside.registry import HOOKS
 
 import graphwire
 from graphwire import hooks, testing
-from graphwire.registry.provisions import HOOKS
 
 ROOT = Path(__file__).resolve().parents[2]
 

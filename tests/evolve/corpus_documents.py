@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from graphwire.evolve.chain import CURRENT, plan
-from graphwire.evolve.operators import operators_up
-from graphwire.evolve.step import Step, version_of
+from inside.evolve import CURRENT, Step, operators_up, version_of
+
+from graphwire.evolve.chain import plan
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "corpus" / "corpus.tar.xz"
 _A_DOCUMENT, _B_DOCUMENT = "serialized_exported_program.json", "/models/model.json"

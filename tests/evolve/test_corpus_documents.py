@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 from corpus_documents import documents, histories, same, stepped_up
+from inside.analysis import validate
+from inside.evolve import CURRENT, RELEASES, STEPS, Step, obstacles_to, operators_down, upgrade, version_of
+from inside.schema import program_from_tree
 
-from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import Obstacle
-from graphwire.evolve.chain import CURRENT, STEPS, obstacles_to, upgrade
-from graphwire.evolve.operators import operators_down
-from graphwire.evolve.step import RELEASES, Step, version_of
-from graphwire.schema.trees import program_from_tree
 
 FILES = {
     "2.1.0": 44,

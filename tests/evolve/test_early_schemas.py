@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 from corpus_documents import documents, same
+from inside.analysis import validate
+from inside.evolve import downgrade, embed, embedded_tensors, upgrade, version_of
+from inside.schema import program_from_tree
 
-from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
-from graphwire.evolve.chain import downgrade, upgrade
-from graphwire.evolve.step import COMPACT_5_3, version_of
-from graphwire.evolve.steps.embedded import embed, embedded_tensors
 from graphwire.schema import DRAFT, Version
-from graphwire.schema.trees import program_from_tree
 
 Tree = dict[str, Any]
 
@@ -140,8 +138,8 @@ def test_a_value_with_the_name_of_a_field_is_renamed_without_the_field() -> None
 
 def test_traces_of_a_program_of_today_fill_the_table_of_files() -> None:
     tree, _ = upgrade(documents()["2.5.1", "mlp" if ("2.5.1", "mlp") in documents() else "linear"])
-    compact = downgrade(tree, COMPACT_5_3)
-    assert version_of(compact) == COMPACT_5_3
+    compact = downgrade(tree, Version(5, 3, "compact"))
+    assert version_of(compact) == Version(5, 3, "compact")
     table = compact["graph_module"]["graph"]["co_fileinfo_ordered_list"]
     traces = [node["metadata"]["stack_trace"] for node in compact["graph_module"]["graph"]["nodes"]]
     for trace in traces:
@@ -152,7 +150,7 @@ def test_traces_of_a_program_of_today_fill_the_table_of_files() -> None:
 
 def test_a_trace_beyond_the_table_is_refused_with_its_place() -> None:
     tree, _ = upgrade(documents()["2.5.1", "linear"])
-    compact = downgrade(tree, COMPACT_5_3)
+    compact = downgrade(tree, Version(5, 3, "compact"))
     compact["graph_module"]["graph"]["nodes"][0]["metadata"]["stack_trace"] = [[7, 1]]
     with pytest.raises(SchemaError, match=r"graph\.nodes\[0\]\.metadata\['stack_trace'\]"):
         upgrade(compact)

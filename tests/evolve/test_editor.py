@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 from growth import growth_of
+from inside.analysis import validate
+from inside.evolve import Value, apply, decode_value, encode_value, planner, rewrite_graph
 from msgspec.structs import replace
 
 from graphwire import Plan
-from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.node_editor import rewrite_graph
-from graphwire.evolve.plain_values import Value, decode_value, encode_value
-from graphwire.evolve.planner import apply, plan
 from graphwire.hooks import NodeEditor, OpsetStep
 from graphwire.schema import (
     Argument,
@@ -95,7 +93,7 @@ def upgraded(graph: Graph, *upgrades: Callable[[NodeEditor], None]) -> Program:
     steps = [OpsetStep("lib", version + 1, version + 2, {OLD: each}) for version, each in enumerate(upgrades)]
     before = program_of(graph)
     assert not validate(before)
-    after = apply(before, plan(before, {"lib": len(upgrades) + 1}, steps))
+    after = apply(before, planner.plan(before, {"lib": len(upgrades) + 1}, steps))
     assert not validate(after), validate(after)
     return after
 
@@ -111,7 +109,7 @@ def nodes_of(program: Program) -> list[tuple[str, list[str], list[str]]]:
 
 
 def problems_of(graph: Graph, upgrade: Callable[[NodeEditor], None]) -> list[Problem]:
-    found = plan(program_of(graph), {"lib": 2}, [OpsetStep("lib", 1, 2, {OLD: upgrade})])
+    found = planner.plan(program_of(graph), {"lib": 2}, [OpsetStep("lib", 1, 2, {OLD: upgrade})])
     return list(found.problems)
 
 
@@ -214,7 +212,9 @@ def test_what_no_step_touches_is_shared() -> None:
     assert after.tensor_values is graph.tensor_values
     untouched = program_of(graph_of(call(OTHER, "y", "x")))
     step = OpsetStep("lib", 1, 2, {OLD: lambda edit: edit.remove()})
-    assert apply(untouched, plan(untouched, {"lib": 2}, [step])).graph_module is untouched.graph_module
+    assert (
+        apply(untouched, planner.plan(untouched, {"lib": 2}, [step])).graph_module is untouched.graph_module
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ nodes
@@ -249,7 +249,7 @@ def test_a_new_value_of_which_nothing_is_said_is_left_to_be_propagated() -> None
 
 
 def test_what_is_not_known_yet_cannot_be_asked_by_a_later_step() -> None:
-    found = plan(
+    found = planner.plan(
         program_of(graph_of(call(OLD, "y", "x"))),
         {"lib": 3},
         [
@@ -350,7 +350,7 @@ def test_requirements_follow_what_is_used() -> None:
     before = replace(program_of(graph), requires=["outputs", "sequences"])
     assert not validate(before)
     steps = [OpsetStep("lib", 1, 2, {OLD: lambda edit: edit.drop("mixed")})]
-    assert apply(before, plan(before, {"lib": 2}, steps)).requires == ["outputs"]
+    assert apply(before, planner.plan(before, {"lib": 2}, steps)).requires == ["outputs"]
 
 
 # -------------------------------------------------------------------------------------------------------- subgraphs
@@ -370,7 +370,7 @@ def test_nodes_of_subgraphs_are_rewritten_too_with_names_of_their_own() -> None:
 
     graph = with_subgraph(with_subgraph(graph_of(call(OLD, "y", "x"))))
     before = program_of(graph)
-    found = plan(before, {"lib": 2}, [OpsetStep("lib", 1, 2, {OLD: split})])
+    found = planner.plan(before, {"lib": 2}, [OpsetStep("lib", 1, 2, {OLD: split})])
     place = "graph_module.graph.nodes[0].inputs[1].arg.as_graph.graph.nodes[0].inputs[1].arg.as_graph.graph.nodes[0]"
     assert [node.place for step in found.steps for node in step.nodes] == [place]
     after = apply(before, found)
@@ -422,7 +422,7 @@ def test_a_plan_without_steps_gives_the_very_same_program() -> None:
 
 def test_a_plan_that_refuses_is_not_applied() -> None:
     program = program_of(graph_of(call(OLD, "h", "x"), call(OLD, "y", "h")))
-    found = plan(
+    found = planner.plan(
         program, {"lib": 2}, [OpsetStep("lib", 1, 2, {OLD: lambda edit: edit.refuse("it cannot be said")})]
     )
     with pytest.raises(OpsetError, match="2 nodes") as caught:

@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 from corpus_documents import documents
+from inside.evolve import CURRENT, RELEASES, downgrade, upgrade
+from inside.schema import program_from_tree
 
 import graphwire
-from graphwire.evolve.chain import CURRENT, downgrade, upgrade
-from graphwire.evolve.step import RELEASES
-from graphwire.schema.trees import program_from_tree
 
 
 class Layers(torch.nn.Module):

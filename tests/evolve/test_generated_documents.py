@@ -7,14 +7,11 @@ from typing import Any
 
 from corpus_documents import same, stepped_up
 from hypothesis import given, settings, strategies as st
+from inside.analysis import validate
+from inside.evolve import CURRENT, STEPS, compact_5_3, operators_down, schema_7_3, upgrade
+from inside.schema import program_from_tree
 
-from graphwire.analysis.validation.program_rules import validate
-from graphwire.evolve.chain import CURRENT, STEPS, upgrade
-from graphwire.evolve.operators import operators_down
-from graphwire.evolve.steps import compact_5_3
-from graphwire.evolve.steps.schema_7_3 import down as down_to_7_3, up as up_from_7_3
 from graphwire.schema import Version
-from graphwire.schema.trees import program_from_tree
 
 Tree = dict[str, Any]
 
@@ -215,7 +212,7 @@ def test_expressions_come_back_as_they_were(texts: list[str]) -> None:
         "range_constraints": {},
         "schema_version": {"major": 7, "minor": 3},
     }
-    assert down_to_7_3(up_from_7_3(tree), _refuse) == tree
+    assert schema_7_3.down(schema_7_3.up(tree), _refuse) == tree
 
 
 def _refuse(obstacle: object) -> None:

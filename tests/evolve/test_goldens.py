@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 from corpus_documents import same, stepped_up
+from inside.evolve import STEPS, VARIANTS, Step, operators_down, version_of
 from make_goldens import CASES, golden_path
 
 from graphwire.errors import Obstacle
-from graphwire.evolve.chain import STEPS, VARIANTS
-from graphwire.evolve.operators import operators_down
-from graphwire.evolve.step import Step, version_of
 
 GOLDEN = [
     pytest.param(step, case, id=f"{step.older}-{case['source']}")

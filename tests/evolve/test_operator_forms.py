@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 from corpus_documents import documents
+from inside.evolve import (
+    SCHEMA_CHANGES as CHANGES,
+    first_release,
+    obstacles_to,
+    operators_down,
+    operators_up,
+    supports,
+    upgrade,
+)
+from inside.schema import parse_treespec, treespec_nodes
 from torch._ops import _higher_order_ops
 
 from graphwire.errors import Obstacle
-from graphwire.evolve.chain import obstacles_to, upgrade
-from graphwire.evolve.operator_forms import SCHEMA_CHANGES as CHANGES
-from graphwire.evolve.operators import operators_down, operators_up
-from graphwire.evolve.step import first_release
-from graphwire.evolve.targets import supports
 from graphwire.schema import Version
-from graphwire.schema.texts.treespec import parse_treespec, treespec_nodes
 
 Tree = dict[str, Any]
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import registry_with
+from inside.evolve import Change, apply, planner
 from msgspec.structs import replace
 from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import OpsetError, UnknownOperatorError
-from graphwire.evolve.planner import Change, apply, plan
 from graphwire.hooks import (
     NodeEditor,
     OpsetStep,
@@ -95,14 +95,14 @@ def targets_of(program: Program) -> list[str]:
 
 
 def test_equal_versions_need_nothing() -> None:
-    found = plan(program_with("a.b", lib=3), {"lib": 3, "other": 1}, [])
+    found = planner.plan(program_with("a.b", lib=3), {"lib": 3, "other": 1}, [])
     assert found.steps == ()
     assert found.lines() == ["nothing to do"]
 
 
 @pytest.mark.parametrize(("has", "wants"), [(0, 3), (3, 0)])
 def test_a_namespace_that_keeps_no_versions_needs_nothing(has: int, wants: int) -> None:
-    assert plan(program_with(lib=has), {"lib": wants}, []).steps == ()
+    assert planner.plan(program_with(lib=has), {"lib": wants}, []).steps == ()
 
 
 def test_the_chain_is_found_in_any_order_and_through_several_upgraders_of_a_step() -> None:
@@ -115,7 +115,7 @@ def test_the_chain_is_found_in_any_order_and_through_several_upgraders_of_a_step
         step(4, 5, "lib", d=retarget(a)),
     ]
     program = program_with(a, b, d, "torch.ops.other.x.default", lib=1)
-    found = plan(program, {"lib": 4}, steps)
+    found = planner.plan(program, {"lib": 4}, steps)
     assert [str(each) for each in found.steps] == ["lib 1 -> 2", "lib 2 -> 3", "lib 3 -> 4"]
     assert [[node.name for node in each.nodes] for each in found.steps] == [
         ["node_0"],
@@ -132,18 +132,18 @@ def test_a_step_that_changes_nothing_still_has_to_be_there() -> None:
     program = program_with("torch.ops.lib.a.default", lib=1)
     steps = [step(1, 2, "lib"), step(3, 4, "lib")]
     with pytest.raises(OpsetError, match="no upgrader from 2 to 3") as caught:
-        plan(program, {"lib": 4}, steps)
+        planner.plan(program, {"lib": 4}, steps)
     assert caught.value.problems[0].place == "opset_version['lib']"
-    assert plan(program, {"lib": 4}, [*steps, step(2, 3, "lib")]).opset_version == {"lib": 4}
+    assert planner.plan(program, {"lib": 4}, [*steps, step(2, 3, "lib")]).opset_version == {"lib": 4}
 
 
 def test_a_newer_program_goes_down_where_there_is_a_way() -> None:
     a, b = "torch.ops.lib.a.default", "torch.ops.lib.b.default"
     program = program_with(b, lib=3)
     steps = [step(3, 2, "lib", b=retarget(a)), step(2, 1, "lib")]
-    assert targets_of(apply(program, plan(program, {"lib": 1}, steps))) == [a]
+    assert targets_of(apply(program, planner.plan(program, {"lib": 1}, steps))) == [a]
     with pytest.raises(OpsetError, match="no downgrader from 2 to 1"):
-        plan(program, {"lib": 1}, steps[:1])
+        planner.plan(program, {"lib": 1}, steps[:1])
 
 
 def test_the_refusal_of_a_newer_program_names_what_to_install() -> None:
@@ -159,32 +159,36 @@ def test_the_refusal_of_a_newer_program_names_what_to_install() -> None:
 def test_what_is_wrong_is_told_together() -> None:
     program = program_with(aten=12, one=1, two=9, three=1)
     with pytest.raises(OpsetError) as caught:
-        plan(program, {"aten": 10, "one": 2, "two": 8}, [], remedy_of=lambda gap: f"update {gap.namespace}")
+        planner.plan(
+            program, {"aten": 10, "one": 2, "two": 8}, [], remedy_of=lambda gap: f"update {gap.namespace}"
+        )
     assert [problem.kind for problem in caught.value.problems] == ["missing-step"] * 3 + ["unknown-namespace"]
     assert caught.value.remedy == "update aten. update one. update two. update three"
-    found = plan(program, {"aten": 10, "one": 2, "two": 8}, [], unknown="opaque")
+    found = planner.plan(program, {"aten": 10, "one": 2, "two": 8}, [], unknown="opaque")
     assert found.opaque == ("aten", "one", "two", "three")
     assert found.opset_version == program.opset_version
 
 
 def test_atens_steps_come_first_on_the_way_up_and_last_on_the_way_down() -> None:
     steps = [step(a, b, name) for name in ("aaa", "aten", "zzz") for a, b in ((1, 2), (2, 1))]
-    up = plan(program_with(aaa=1, aten=1, zzz=1), {"aaa": 2, "aten": 2, "zzz": 2}, steps)
+    up = planner.plan(program_with(aaa=1, aten=1, zzz=1), {"aaa": 2, "aten": 2, "zzz": 2}, steps)
     assert [each.namespace for each in up.steps] == ["aten", "aaa", "zzz"]
-    down = plan(program_with(aaa=2, aten=2, zzz=2), {"aaa": 1, "aten": 1, "zzz": 1}, steps)
+    down = planner.plan(program_with(aaa=2, aten=2, zzz=2), {"aaa": 1, "aten": 1, "zzz": 1}, steps)
     assert [each.namespace for each in down.steps] == ["aaa", "zzz", "aten"]
-    mixed = plan(program_with(aaa=2, aten=1), {"aaa": 1, "aten": 2}, steps)
+    mixed = planner.plan(program_with(aaa=2, aten=1), {"aaa": 1, "aten": 2}, steps)
     assert [each.namespace for each in mixed.steps] == ["aten", "aaa"]
 
 
 def test_an_upgrader_is_one_step() -> None:
     with pytest.raises(OpsetError, match="one apart"):
-        plan(program_with(lib=1), {"lib": 3}, [step(1, 3, "lib")])
+        planner.plan(program_with(lib=1), {"lib": 3}, [step(1, 3, "lib")])
 
 
 def test_a_plan_is_data_that_can_be_printed() -> None:
     program = program_with("torch.ops.lib.a.default", lib=1)
-    found = plan(program, {"lib": 2}, [step(1, 2, "lib", a=lambda edit: edit.refuse("it has no name"))])
+    found = planner.plan(
+        program, {"lib": 2}, [step(1, 2, "lib", a=lambda edit: edit.refuse("it has no name"))]
+    )
     assert found.lines() == [
         "lib 1 -> 2: 1 node",
         "  graph_module.graph.nodes[0] node_0: torch.ops.lib.a.default",

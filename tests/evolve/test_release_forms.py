@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 import torch
-
-import graphwire
-from graphwire import LoadReport
-from graphwire.bridge.torch_compat.private import parameters_of
-from graphwire.evolve.plain_values import walk_nodes
-from graphwire.evolve.planner import (
+from inside.bridge import parameters_of
+from inside.evolve import (
     RELEASE_CHANGES as CHANGES,
     forms_of_parameters,
     forms_of_release,
+    walk_nodes,
     with_forms,
 )
+
+import graphwire
+from graphwire import LoadReport
 from graphwire.testing import assert_same_values
 
 DOCUMENTS = Path(__file__).parent / "documents"

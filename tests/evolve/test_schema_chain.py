@@ -8,6 +8,21 @@ from typing import Any
 
 import pytest
 from corpus_documents import documents
+from inside.evolve import (
+    CURRENT,
+    RELEASES,
+    STEPS,
+    TARGETS,
+    VARIANTS,
+    chain,
+    downgrade,
+    obstacles_by_target,
+    supports,
+    target_named,
+    upgrade,
+    version_of,
+)
+from inside.schema import program_from_tree
 
 from graphwire.errors import (
     EncodeError,
@@ -16,11 +31,7 @@ from graphwire.errors import (
     TargetError,
     UnsupportedFeatureError,
 )
-from graphwire.evolve.chain import CURRENT, STEPS, VARIANTS, downgrade, plan, upgrade
-from graphwire.evolve.step import COMPACT_5_3, RELEASES, version_of
-from graphwire.evolve.targets import TARGETS, obstacles_by_target, supports, target_named
 from graphwire.schema import DRAFT, Version
-from graphwire.schema.trees import program_from_tree
 
 
 def test_each_step_begins_where_the_one_before_ends() -> None:
@@ -33,18 +44,18 @@ def test_each_step_begins_where_the_one_before_ends() -> None:
 
 @pytest.mark.parametrize("start", [step.older for step in (*STEPS, *VARIANTS)], ids=str)
 def test_a_plan_leads_from_every_version_to_today_and_back(start: Version) -> None:
-    steps = plan(start, CURRENT)
+    steps = chain.plan(start, CURRENT)
     assert steps[0].older == start
     assert steps[-1].newer == CURRENT
-    assert plan(CURRENT, start) == steps[::-1]
+    assert chain.plan(CURRENT, start) == steps[::-1]
 
 
 def test_a_plan_to_the_same_version_is_empty() -> None:
-    assert plan(CURRENT, CURRENT) == []
+    assert chain.plan(CURRENT, CURRENT) == []
 
 
 def test_versions_spell_themselves() -> None:
-    assert [str(v) for v in (DRAFT, Version(1), Version(5, 3), COMPACT_5_3)] == [
+    assert [str(v) for v in (DRAFT, Version(1), Version(5, 3), Version(5, 3, "compact"))] == [
         "draft-2022",
         "1",
         "5.3",

@@ -15,17 +15,25 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from inside.evolve import (
+    CURRENT,
+    EXTENSIONS,
+    FIELDS,
+    RELEASES,
+    TYPES,
+    downgrade,
+    first_release,
+    rename_values,
+    report_new_constructs,
+    supports,
+)
+from inside.schema import to_tree
 from msgspec import inspect as types
 from this_torch import RELEASE
 from torch._export.serde import schema as torch_schema
 
 import graphwire
 from graphwire.errors import Obstacle, TargetError
-from graphwire.evolve.chain import CURRENT, downgrade
-from graphwire.evolve.reserved_names import rename_values
-from graphwire.evolve.step import RELEASES, first_release, report_new_constructs
-from graphwire.evolve.targets import supports
-from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
 from graphwire.schema import (
     ARGUMENT_VARIANTS,
     FEATURES,
@@ -41,7 +49,6 @@ from graphwire.schema import (
     ScalarType,
     Version,
 )
-from graphwire.schema.trees import to_tree
 
 
 def _golden() -> ModuleType:

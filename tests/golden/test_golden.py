@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from inside.analysis import validate
 from msgspec import inspect as types
 
 import graphwire
-from graphwire.analysis.validation.program_rules import validate
 from graphwire.schema import FEATURES, SCHEMA_VERSION, PayloadConfig, PayloadMeta, Program, SchemaVersion
 
 FORMATS = ("json", "msgpack", "cbor")

@@ -8,9 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-from graphwire.registry import entry_points
-from graphwire.registry.entry_points import entry_points_in_files
+from inside.registry import _found_by_metadata, entry_points_in_files
 
 PLAIN = "[console_scripts]\nx = y:z\n\n[graphwire]\n# a comment\none = some.module\ntwo=other:an.object\n"
 
@@ -38,7 +36,7 @@ def test_both_ways_find_the_same(path) -> None:
     lines = entry_points_in_files("graphwire")
     assert lines is not None
     assert ("My.Plugin", "1.0rc1", "two", "other", "an.object", "graphwire") in lines
-    found = {(row.distribution, row.version, row.name) for row in entry_points._found_by_metadata()}
+    found = {(row.distribution, row.version, row.name) for row in _found_by_metadata()}
     assert {each[:3] for each in lines} == found
     assert ("graphwire", "json") in {(each.distribution, each.name) for each in lines}
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import Plugin, registry_with
+from inside.registry import HOOKS, Hook
 from torch.utils import _pytree as pytree
 
 import graphwire
@@ -26,7 +27,6 @@ from graphwire.errors import (
 )
 from graphwire.hooks import MetadataKey, OpsetStep, PluginInfo, Registry, StoreIndex
 from graphwire.registry import discover_plugins, load_plugin
-from graphwire.registry.provisions import HOOKS, Hook
 from graphwire_plugins.json_format import JsonFormat
 
 

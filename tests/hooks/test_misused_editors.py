@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.evolve import Value
 from nightly import by_day
 
 import graphwire
 from graphwire.errors import GraphwireError, OpsetError
-from graphwire.evolve.plain_values import Value
 from graphwire.hooks import NodeEditor, OpsetStep, PluginInfo, Registry
 from graphwire.registry import discover_plugins, load_plugin
 from graphwire.schema import Argument, SymInt

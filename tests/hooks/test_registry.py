@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 from given_plugins import Plugin
+from inside.registry import API_VERSION, discovery, registry as registry_module
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
 from graphwire.hooks import PluginInfo, Registry, default_registry
-from graphwire.registry import GraphwirePluginWarning, discovery, registry as registry_module
-from graphwire.registry.interfaces import API_VERSION
+from graphwire.registry import GraphwirePluginWarning
 from graphwire_plugins import treespecs
 
 FORMAT = """

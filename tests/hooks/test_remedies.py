@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import Plugin
+from inside.cli import as_command
+from inside.registry import LoadedPlugin
 
 import graphwire
-from graphwire.cli.terminal import as_command
 from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
 from graphwire.hooks import OpsetStep, PluginInfo, Registry
 from graphwire.registry import GraphwirePluginWarning, discover_plugins, is_older, load_plugin
-from graphwire.registry.discovery import LoadedPlugin
 from graphwire.testing import assert_same_program
 
 BOX = discover_plugins(frozenset({"graphwire"}))

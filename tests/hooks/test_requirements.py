@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import Plugin
+from inside.registry import LoadedPlugin
 from torch.utils import _pytree as pytree
 
 import graphwire
@@ -21,7 +22,6 @@ from graphwire.errors import (
 )
 from graphwire.hooks import PluginInfo, Registry, Tree, TreeSpec
 from graphwire.registry import discover_plugins, load_plugin
-from graphwire.registry.discovery import LoadedPlugin
 from graphwire.schema import PluginRequirement
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.safetensors import SafetensorsStore

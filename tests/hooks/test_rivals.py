@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from inside.evolve import planner
 from tests.hooks.rivals import RIVALS, codecs, formats, handlers, install, keys, steps
 
 import graphwire
 from graphwire.errors import OpsetError, PluginConflictError, UnknownFormatError
-from graphwire.evolve.planner import plan
 from graphwire.hooks import Registry
 from graphwire.registry import GraphwirePluginWarning
 
@@ -159,7 +159,7 @@ def test_a_disputed_history_costs_that_history_alone(path: Path, program: Any) -
     record, _ = graphwire.to_schema(program, registry=registry)
     record.opset_version["shared"] = 1
     with pytest.raises(OpsetError, match="no upgrader from 1 to 2"):
-        plan(record, {**record.opset_version, "shared": 2}, registry.opset_steps)
+        planner.plan(record, {**record.opset_version, "shared": 2}, registry.opset_steps)
     fault = registry.fault_of("opset_upgrader", "shared 1->2")
     assert fault is not None
     assert "gw-rival-step-one==1.5" in fault.refusal.reason

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import torch
+from inside.testing import differences, snapshot
 from this_torch import written_for_this_torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
@@ -20,8 +21,6 @@ from torch_construction import assert_code_is_torchs
 
 import graphwire
 from graphwire.testing import assert_same_values
-from graphwire.testing.programs import differences
-from graphwire.testing.snapshots import snapshot
 
 sys.path.append(str(Path(__file__).parent))
 

@@ -14,11 +14,11 @@ import fsspec
 import pytest
 import torch
 from fsspec.implementations.memory import MemoryFileSystem
+from inside.wire import RemoteSource
 
 import graphwire
 from graphwire import Attempts, Limits, errors
 from graphwire.cli import main
-from graphwire.wire.remote_files import RemoteSource
 
 _QUICK = Limits(remote=Attempts(wait=0.001))
 

@@ -17,14 +17,11 @@ import pytest
 import torch
 from fsspec.asyn import get_loop
 from http_servers import Connection, FolderServer, folder_server, misbehaving_server
+from inside.wire import MANIFEST, ArchiveReader, ArchiveWriter, read_manifest, url_of
 from upath import UPath
 
 import graphwire
 from graphwire import Attempts, Limits, errors
-from graphwire.wire.archive.manifest import MANIFEST, read_manifest
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.source import url_of
-from graphwire.wire.archive.writer import ArchiveWriter
 
 for _protocol in ("http", "memory", "simplecache", "local"):
     fsspec.get_filesystem_class(_protocol)

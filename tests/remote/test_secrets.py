@@ -22,12 +22,12 @@ import torch
 from fsspec.asyn import get_loop
 from hypothesis import example, given, strategies as st
 from hypothesis.provisional import urls
+from inside.wire import shown_text, shown_url
 
 import graphwire
 from graphwire import Attempts
 from graphwire.cli import COMMANDS, main
 from graphwire.errors import GraphwireError
-from graphwire.wire.remote import shown_text, shown_url
 
 for _protocol in ("http", "simplecache", "zip", "reference"):
     fsspec.get_filesystem_class(_protocol)

@@ -124,7 +124,7 @@ def test_so_does_a_function_that_writes(url: str, closed: str, program: torch.ex
 
 
 def test_an_error_without_a_number_is_no_defect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from graphwire.cli.terminal import failure_lines
+    from inside.cli import failure_lines
 
     for error in (FileNotFoundError("bucket/a.pt2"), PermissionError("denied"), TimeoutError()):
         assert failure_lines(error, "s3://bucket/a.pt2") == [

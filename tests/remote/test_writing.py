@@ -10,13 +10,11 @@ import pytest
 import torch
 from fsspec.asyn import get_loop
 from http_servers import folder_server
+from inside.wire import REFERENCES, ArchiveReader, ArchiveWriter
 from upath import UPath
 
 import graphwire
 from graphwire import Blobs, Checkpoint, errors
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.weights.reference_table import REFERENCES
 
 for _protocol in ("http", "memory", "local"):
     fsspec.get_filesystem_class(_protocol)

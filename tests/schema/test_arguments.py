@@ -6,18 +6,19 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
+from inside.analysis import (
+    ARGUMENT_CONTENT,
+    RULES,
+    References,
+    argument_content,
+    argument_text,
+    content_bytes,
+    validate,
+)
+from inside.bridge import arguments as bridge
+from inside.evolve import FIELDS, Edits, rename_values, requirements_after, rewrite, supports
+from inside.schema import to_tree
 
-from graphwire.analysis.canonical.graph_content import ARGUMENT_CONTENT, References, argument_content
-from graphwire.analysis.canonical.symbol_names import content_bytes
-from graphwire.analysis.diff.facts import argument_text
-from graphwire.analysis.validation.graph_rules import RULES
-from graphwire.analysis.validation.program_rules import validate
-from graphwire.bridge.graph import arguments as bridge
-from graphwire.evolve.plain_values import requirements_after
-from graphwire.evolve.reserved_names import rename_values
-from graphwire.evolve.targets import supports
-from graphwire.evolve.trees import Edits, rewrite
-from graphwire.evolve.vocabulary import FIELDS
 from graphwire.schema import (
     ARGUMENT_VARIANTS,
     FEATURES,
@@ -48,7 +49,6 @@ from graphwire.schema import (
     value_name,
     variant_of,
 )
-from graphwire.schema.trees import to_tree
 
 TENSOR = {"as_tensor": {"name": "a"}}
 LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'

@@ -7,26 +7,26 @@ import time
 
 import pytest
 from hypothesis import given, settings, strategies as st
-
-from graphwire.errors import ExpressionError
-from graphwire.hooks import format_infix, parse_expression
-from graphwire.schema.texts.infix import parse_infix
-from graphwire.schema.texts.operations import (
+from inside.schema import (
     ASSUMPTIONS,
-    CONSTANTS,
     OPERATIONS,
     Expression,
     call,
     float_number,
     format_expression,
     integer,
+    operations,
+    parse_infix,
     rational,
     symbol,
     symbols_of,
 )
 
+from graphwire.errors import ExpressionError
+from graphwire.hooks import format_infix, parse_expression
+
 identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(
-    lambda name: not (keyword.iskeyword(name) or name.startswith("__") or name in CONSTANTS)
+    lambda name: not (keyword.iskeyword(name) or name.startswith("__") or name in operations.CONSTANTS)
 )
 assumptions = st.lists(
     st.tuples(st.sampled_from(sorted(ASSUMPTIONS)), st.booleans()), max_size=3, unique_by=lambda p: p[0]
@@ -36,7 +36,7 @@ numbers = (
     | st.builds(rational, st.integers(), st.integers(min_value=1))
     | st.floats(allow_nan=False, allow_infinity=False).map(lambda value: float_number(repr(value)))
     | st.builds(float_number, st.sampled_from(["1.5", "-3", "2.0e-30"]), st.integers(1, 200))
-    | st.sampled_from(sorted(CONSTANTS)).map(lambda name: Expression(name, ()))
+    | st.sampled_from(sorted(operations.CONSTANTS)).map(lambda name: Expression(name, ()))
 )
 
 

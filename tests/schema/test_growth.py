@@ -6,20 +6,24 @@ import time
 
 import pytest
 from hypothesis import given, settings, strategies as st
-
-from graphwire.errors import ExpressionError
-from graphwire.schema.texts.infix import MAX_BITS, check_expression, check_range_key, growth_of, parse_infix
-from graphwire.schema.texts.operations import (
-    CONSTANTS,
+from inside.schema import (
+    MAX_BITS,
     OPERATIONS,
     Expression,
     call,
+    check_expression,
+    check_range_key,
     evaluate,
     float_number,
+    growth_of,
     integer,
+    operations,
+    parse_infix,
     rational,
     symbol,
 )
+
+from graphwire.errors import ExpressionError
 
 HOSTILE = [0, 1, -1, 2, 3, 63, 64, 65, 4096, 2**63 - 1, 10**11, -(10**12), 10**40, 10**4299]
 SYMBOLS = ["s0", "s1", "u0", "zf0"]
@@ -42,7 +46,7 @@ leaves = (
     | st.sampled_from(SYMBOLS).map(symbol)
     | st.sampled_from(["9.5", "1e308", "1e-320", "1e400", "1e99999999", "0.0"]).map(float_number)
     | st.tuples(st.sampled_from(HOSTILE), st.sampled_from([1, 2, 3, 7, 10**40])).map(lambda p: rational(*p))
-    | st.sampled_from(sorted(CONSTANTS)).map(lambda name: Expression(name, ()))
+    | st.sampled_from(sorted(operations.CONSTANTS)).map(lambda name: Expression(name, ()))
 )
 
 

@@ -9,10 +9,10 @@ import warnings
 import pytest
 import torch
 from hypothesis import given, strategies as st
+from inside.schema import check_guard
 from torch.export import Dim, export
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.texts.guard import check_guard
 
 
 class Picky(torch.nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphwire.schema.texts.metadata import ProcessNumbers
+from inside.schema import ProcessNumbers
 
 KEYS = ["L__self__", "140389040678288", "140389040679312", "140389040678288@1", "0", "layers.0"]
 PLACES = ["L__self__", "#0", "#1", "#0@1", "0", "layers.0"]

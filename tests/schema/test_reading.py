@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from inside.schema import ProgramDecoder, from_tree, to_tree
 from torch.export import export
 
 import graphwire
 from graphwire.errors import SchemaError
 from graphwire.schema import Graph, GraphModule, Program
-from graphwire.schema.trees import ProgramDecoder, from_tree, to_tree
 
 _DECODERS = {each: ProgramDecoder(each) for each in (msgspec.json, msgspec.msgpack)}
 

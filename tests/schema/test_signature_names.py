@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from inside.analysis import validate
+from inside.schema import to_tree
 from small_programs import SMALL_PROGRAMS, unused_example
 from torch.export import ExportedProgram
 
 import graphwire
-from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
 from graphwire.schema import (
     Argument,
@@ -37,7 +38,6 @@ from graphwire.schema import (
     signature_from_maps,
     with_outputs,
 )
-from graphwire.schema.trees import to_tree
 
 ALL = [*SMALL_PROGRAMS, "structured", "decoder"]
 

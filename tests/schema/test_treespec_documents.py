@@ -11,12 +11,12 @@ import textwrap
 import pytest
 import torch
 from hypothesis import given, strategies as st
+from inside.schema import LEAF, keywords_of, parse_treespec
 from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import FormatError, SchemaError, UnknownFormatError
 from graphwire.hooks import TreeSpec
-from graphwire.schema.texts.treespec import LEAF, keywords_of, parse_treespec
 
 
 class Color(enum.Enum):

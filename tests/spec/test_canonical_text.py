@@ -7,20 +7,27 @@ from typing import Any
 
 import msgspec
 import pytest
-from specification import SPEC, blocks, examples, rules, words
-
-from graphwire.analysis.canonical import node_order as effects
-from graphwire.analysis.canonical.content_hashing import (
+from inside.analysis import (
+    _ASSERTIONS,
+    _CONTAINERS,
+    _MUTATING,
+    _MUTATING_OVERLOADS,
+    _ORDERED_HIGHER_ORDER,
+    _RANDOM,
     SPEC_KINDS,
+    content_bytes,
     content_hash,
+    digest,
+    expression_content,
     payload_contents,
     program_content,
+    steps_of,
 )
-from graphwire.analysis.canonical.graph_content import steps_of
-from graphwire.analysis.canonical.symbol_names import content_bytes, digest, expression_content
+from inside.schema import program_from_tree
+from specification import SPEC, blocks, examples, rules, words
+
 from graphwire.hooks import parse_expression
 from graphwire.schema import PayloadConfig
-from graphwire.schema.trees import program_from_tree
 
 TEXT = (SPEC / "canonical.md").read_text(encoding="utf-8")
 
@@ -52,11 +59,11 @@ def test_expressions_have_the_contents_of_the_examples():
 @pytest.mark.parametrize(
     ("rule", "names"),
     [
-        ("CAN-28", effects._ASSERTIONS),
-        ("CAN-29", effects._MUTATING),
-        ("CAN-30", effects._MUTATING_OVERLOADS),
-        ("CAN-31", effects._RANDOM),
-        ("CAN-32", effects._CONTAINERS | effects._ORDERED_HIGHER_ORDER),
+        ("CAN-28", _ASSERTIONS),
+        ("CAN-29", _MUTATING),
+        ("CAN-30", _MUTATING_OVERLOADS),
+        ("CAN-31", _RANDOM),
+        ("CAN-32", _CONTAINERS | _ORDERED_HIGHER_ORDER),
     ],
 )
 def test_the_lists_of_operators_are_those_of_the_code(rule, names):

@@ -13,24 +13,29 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from inside.analysis import tagged
+from inside.bridge import _TRIM_BYTES
+from inside.wire import (
+    _GROUP_BYTES,
+    _MOST_CHARACTERS,
+    _MOST_NAME_BYTES,
+    _PLUGIN_DEPTH,
+    _PLUGIN_NODES,
+    THREAD_HASH_BYTES,
+    ArchiveWriter,
+    counts_of,
+    decode_json_record,
+    extent,
+    read_document,
+    read_manifest,
+    read_references,
+)
+from inside.wire.archive import CHUNK_BYTES
 from torch.testing._internal.two_tensor import TwoTensor
 
-from graphwire.analysis.neutral import tagged
-from graphwire.bridge.tensors.storages import _TRIM_BYTES
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import DEFAULT_LIMITS, MAX_DEPTH, Registry
 from graphwire.schema import MAX_DIMENSIONS, PayloadConfig, PayloadMeta, Region, StoreReference
-from graphwire.wire.archive.digests import _GROUP_BYTES, CHUNK_BYTES, THREAD_HASH_BYTES
-from graphwire.wire.archive.manifest import read_manifest
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.document import _PLUGIN_DEPTH, _PLUGIN_NODES, decode_json_record, read_document
-from graphwire.wire.payloads import extent
-from graphwire.wire.weights.reference_table import (
-    _MOST_CHARACTERS,
-    _MOST_NAME_BYTES,
-    counts_of,
-    read_references,
-)
 from graphwire_plugins.safetensors_header import _TYPES, MAX_HEADER_BYTES
 
 SPEC = Path(__file__).resolve().parents[2] / "docs/spec"

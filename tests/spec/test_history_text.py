@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 
+from inside.evolve import RELEASES, SCHEMA_CHANGES as CHANGES, STEPS, VARIANTS, rename_symbols, version_with
+from inside.wire import _DETECTED, LAYOUTS
 from specification import SPEC, table_rows, words
 
-from graphwire.evolve.chain import STEPS, VARIANTS
-from graphwire.evolve.expressions import rename_symbols
-from graphwire.evolve.operator_forms import SCHEMA_CHANGES as CHANGES
-from graphwire.evolve.step import RELEASES, version_with
 from graphwire.schema import SCHEMA_VERSION
-from graphwire.wire.package_reader import _DETECTED, LAYOUTS
 
 
 def test_every_version_has_a_row_with_its_releases():

@@ -10,13 +10,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from inside.analysis import UNSEEN_FEATURES, validate, value_rules as legal_names
+from inside.bridge import decode_treespec, encode_treespec
+from inside.evolve import FIELDS
+from inside.schema import (
+    ASSUMPTIONS,
+    FUNCTIONS,
+    METHODS,
+    OPERATIONS,
+    Expression,
+    check_expression,
+    check_guard,
+    infix as infix_texts,
+    operations,
+    parse_infix,
+    parse_treespec,
+    program_from_tree,
+)
 from specification import SPEC, blocks, examples, rules, table_rows, words
 
-from graphwire.analysis.validation import value_rules as legal_names
-from graphwire.analysis.validation.program_rules import UNSEEN_FEATURES, validate
-from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.errors import GraphwireError
-from graphwire.evolve.vocabulary import FIELDS
 from graphwire.hooks import default_registry, format_infix, parse_expression
 from graphwire.schema import (
     FEATURES,
@@ -34,12 +47,6 @@ from graphwire.schema import (
     StackFrame,
     ValueMetadata,
 )
-from graphwire.schema.texts import infix as infix_texts
-from graphwire.schema.texts.guard import METHODS, check_guard
-from graphwire.schema.texts.infix import check_expression, parse_infix
-from graphwire.schema.texts.operations import ASSUMPTIONS, CONSTANTS, FUNCTIONS, OPERATIONS, Expression
-from graphwire.schema.texts.treespec import parse_treespec
-from graphwire.schema.trees import program_from_tree
 
 
 def notation(expression: Expression) -> list[Any]:
@@ -146,7 +153,7 @@ def test_the_lists_of_words_are_those_of_the_code():
     import keyword
 
     text, of = (SPEC / "expressions.md").read_text(), rules("expressions.md")
-    assert set(words(of["EXP-3"].partition("are ")[2].partition(".")[0])) == CONSTANTS
+    assert set(words(of["EXP-3"].partition("are ")[2].partition(".")[0])) == operations.CONSTANTS
     assert set(words(of["EXP-6"].partition("keywords: ")[2])) == set(keyword.kwlist)
     assert set(words(of["EXP-7"].partition("are ")[2].partition(".")[0])) == ASSUMPTIONS
     method = re.search(r"^method += (.*) ;$", text, re.M)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.schema import to_tree
 from small_programs import shared_example
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.schema.trees import to_tree
 
 Record = dict[str, Any]
 

@@ -14,13 +14,8 @@ import cbor2
 import msgspec
 import pytest
 from cddl_verifier import Validator
-from jsonschema import Draft202012Validator
-from msgspec import inspect as types
-
-from graphwire.cli import main
-from graphwire.evolve.vocabulary import FIELDS
-from graphwire.schema import FEATURES, VARIANTS
-from graphwire.specification.description import (
+from inside.evolve import FIELDS
+from inside.specification import (
     NARROWED,
     ROOTS,
     SUFFIXES,
@@ -28,8 +23,13 @@ from graphwire.specification.description import (
     Record,
     describe,
     meaning_of,
+    specification_files,
 )
-from graphwire.specification.tables import specification_files
+from jsonschema import Draft202012Validator
+from msgspec import inspect as types
+
+from graphwire.cli import main
+from graphwire.schema import FEATURES, VARIANTS
 
 logging.getLogger("cddl_verifier").setLevel(logging.CRITICAL)  # it logs every deviation that it returns
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from inside.testing import assert_same_snapshot, snapshot
 from nightly import by_day
 from random_programs import ExportableProgram, exportable_programs, program_sources
 
@@ -21,8 +22,6 @@ import graphwire
 from graphwire.errors import GraphwireWarning
 from graphwire.hooks import default_registry
 from graphwire.testing import assert_same_program, assert_same_values
-from graphwire.testing.programs import assert_same_snapshot
-from graphwire.testing.snapshots import snapshot
 
 FORMATS = sorted(default_registry().wire_formats)
 CALLS = ({}, {"n": 9, "m": 5})

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import ArchiveWriter
+from inside.wire import ArchiveReader, ArchiveWriter
 
 GIB = 1 << 30
 ZEROS = bytes(1 << 20)

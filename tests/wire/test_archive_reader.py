@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pytest
+from inside.wire import ArchiveReader, ArchiveWriter
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError
 from graphwire.hooks import Limits
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import ArchiveWriter
 
 WEIGHT = bytes(range(256)) * 64
 

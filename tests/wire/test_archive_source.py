@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 import torch
+from inside.wire import READ_WHOLE, ArchiveReader, ArchiveWriter, is_mapped, open_source
 
 import graphwire
 from graphwire.errors import ArchiveError
 from graphwire.hooks import DEFAULT_LIMITS
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.source import READ_WHOLE, is_mapped, open_source
-from graphwire.wire.archive.writer import ArchiveWriter
 
 
 @pytest.fixture

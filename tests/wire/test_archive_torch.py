@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import PT2_RECORDS, ArchiveWriter
+from inside.wire import PT2_RECORDS, ArchiveReader, ArchiveWriter
 
 torch = pytest.importorskip("torch")
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from inside.wire import ArchiveReader, ArchiveWriter, Digests
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive.digests import Digests
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import ArchiveWriter
 
 
 class Pipe(io.RawIOBase):

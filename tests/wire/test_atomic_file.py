@@ -13,10 +13,9 @@ from tempfile import TemporaryFile
 
 import pytest
 from hypothesis import given, strategies as st
+from inside.wire import atomic_file, atomic_write, write_chunks
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive import atomic_file
-from graphwire.wire.archive.atomic_file import atomic_write, write_chunks
 
 
 def mode(path: Path) -> int:

@@ -8,11 +8,9 @@ import math
 import pytest
 import torch
 from hypothesis import given, strategies as st
-
-from graphwire.errors import ArchiveError
-from graphwire.wire.archive.source import BufferSource
-from graphwire.wire.weights.reference_table import (
+from inside.wire import (
     Axis,
+    BufferSource,
     Part,
     copy_box,
     is_contiguous,
@@ -21,6 +19,8 @@ from graphwire.wire.weights.reference_table import (
     row_major,
     tiles,
 )
+
+from graphwire.errors import ArchiveError
 
 DTYPES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 

@@ -19,18 +19,22 @@ from typing import Any
 
 import pytest
 import torch
+from inside.wire import (
+    MANIFEST,
+    ArchiveReader,
+    ArchiveWriter,
+    Digests,
+    Document,
+    begin_digests,
+    digests,
+    read_manifest,
+    write_package,
+)
 from torch import nn
 from torch.export import export
 
 import graphwire
 from graphwire import Payloads, errors
-from graphwire.wire.archive import digests
-from graphwire.wire.archive.digests import Digests
-from graphwire.wire.archive.manifest import MANIFEST, read_manifest
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.package_writer import begin_digests, write_package
-from graphwire.wire.payloads import Document
 
 
 @pytest.fixture(scope="module")

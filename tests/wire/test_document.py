@@ -5,10 +5,10 @@ import sys
 from typing import Any, cast
 
 import pytest
+from inside.wire import detect_format, read_document, same_tree, write_document
 
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
 from graphwire.hooks import MAX_DEPTH, Limits, Tree, WireFormat, measure_tree
-from graphwire.wire.document import detect_format, read_document, same_tree, write_document
 from graphwire_plugins.cbor_format import CborFormat
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.msgpack_format import MsgpackFormat

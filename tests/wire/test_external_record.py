@@ -11,14 +11,18 @@ from typing import Any
 import numpy
 from given_plugins import Plugin
 from hypothesis import given, strategies as st
+from inside.wire import (
+    ExternalRecord,
+    Folder,
+    OpenedStores,
+    StorePlace,
+    Weight,
+    WeightRecord,
+    regions_problems,
+)
 
 from graphwire.hooks import Chunk, Registry, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts, RecordReference, Region, StoreReference, WeightReferences
-from graphwire.wire.weights.external_record import ExternalRecord
-from graphwire.wire.weights.folder import Folder
-from graphwire.wire.weights.matching import Weight, WeightRecord
-from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
-from graphwire.wire.weights.reference_table import regions_problems
 
 DTYPES = {"uint8": "u1", "int16": "<i2", "float32": "<f4", "int64": "<i8", "complex128": "<c16"}
 RECORD = "data/weights/weight_0"

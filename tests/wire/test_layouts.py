@@ -12,29 +12,32 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from inside.evolve import TARGETS
+from inside.schema import LEAF, format_treespec
+from inside.wire import (
+    LAYOUTS,
+    SAMPLE_INPUTS,
+    WEIGHTS,
+    ArchiveReader,
+    ArchiveWriter,
+    Document,
+    Layout,
+    StateDict,
+    executable_members,
+    layout_named,
+    open_layout,
+    package_reader as layouts,
+    read_state_dict,
+    schema_version_text,
+    write_package,
+)
 from nightly import by_day
 
 import graphwire
 from graphwire import Payloads
 from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, MissingRecordError
-from graphwire.evolve.targets import TARGETS
 from graphwire.hooks import TreeSpec
 from graphwire.schema import Argument, ExampleInputs, ScalarType, SymInt, TensorArgument
-from graphwire.schema.texts.treespec import LEAF, format_treespec
-from graphwire.wire import package_reader as layouts
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.package_reader import (
-    LAYOUTS,
-    Layout,
-    executable_members,
-    layout_named,
-    open_layout,
-    schema_version_text,
-)
-from graphwire.wire.package_writer import write_package
-from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Document, StateDict
-from graphwire.wire.torch_files.torch_save_reader import read_state_dict
 
 
 def saved(value: Any) -> bytes:

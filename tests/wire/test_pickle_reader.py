@@ -18,11 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from nightly import by_day
-
-from graphwire import PickleLimits
-from graphwire.errors import DecodeError, GraphwireError, LimitError
-from graphwire.wire.torch_files.pickle_globals import (
+from inside.wire import (
     ALLOWED,
     DefaultDictData,
     DequeData,
@@ -30,12 +26,16 @@ from graphwire.wire.torch_files.pickle_globals import (
     Function,
     Instance,
     LayoutName,
+    PickleWriter,
     Storage,
     StridedTensor,
     UnknownGlobal,
+    read_pickle,
 )
-from graphwire.wire.torch_files.pickle_reader import read_pickle
-from graphwire.wire.torch_files.torch_save_writer import PickleWriter
+from nightly import by_day
+
+from graphwire import PickleLimits
+from graphwire.errors import DecodeError, GraphwireError, LimitError
 
 _HARMLESS = ("object.__", "gc.", "code.__new__", "sys._getframe", "builtins.id")
 _WATCH: list[list[str]] = []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from inside.wire import ArchiveReader, ArchiveWriter, StateDict, pack_state_dict, read_state_dict
 from msgspec import structs
 
 from graphwire import Payloads, PickleLimits
@@ -22,11 +23,6 @@ from graphwire.errors import (
 )
 from graphwire.hooks import Limits
 from graphwire.schema import DTYPE_NAMES, EncodedValue
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.payloads import StateDict
-from graphwire.wire.torch_files.torch_save_reader import read_state_dict
-from graphwire.wire.torch_files.torch_save_writer import pack_state_dict
 
 FOLDER, STEM = "data/weights/", "weight_"
 

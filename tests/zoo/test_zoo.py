@@ -24,6 +24,7 @@ pytest.importorskip("torch_geometric", reason="needs the extra `zoo`: make test-
 import torch
 from architecture import Architecture
 from construct import quiet
+from inside.testing import Snapshot, assert_same_snapshot, snapshot
 from loaded_modules import assert_same_module
 from torch.export import ExportedProgram
 from torch_construction import assert_code_is_torchs
@@ -32,8 +33,6 @@ from zoo import ZOO
 
 import graphwire
 from graphwire.testing import assert_same_program, assert_same_values
-from graphwire.testing.programs import assert_same_snapshot
-from graphwire.testing.snapshots import Snapshot, snapshot
 
 FORMATS = ("json", "msgpack", "cbor")
 RESULTS = Path(__file__).with_name("results.json")

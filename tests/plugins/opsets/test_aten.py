@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from inside.evolve import apply, plan_for
 from msgspec.structs import replace
 from torch.export import ExportedProgram
 
 import graphwire
 from graphwire import Payloads
 from graphwire.errors import OpsetError
-from graphwire.evolve.planner import apply, plan_for
 from graphwire.hooks import OpsetUpgrader, default_registry
 from graphwire.schema import Argument, Graph, Node, Program, ScalarType
 from graphwire_plugins.opsets import ATEN_STEPS

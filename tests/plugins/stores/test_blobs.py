@@ -11,11 +11,10 @@ import re
 from pathlib import Path
 
 import pytest
+from inside.wire import Folder, chunk_digest
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, PrunableStore
-from graphwire.wire.archive.digests import chunk_digest
-from graphwire.wire.weights.folder import Folder
 from graphwire_plugins.blobs import BlobStore
 
 STORE = BlobStore()

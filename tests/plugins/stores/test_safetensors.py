@@ -14,11 +14,11 @@ import pytest
 import safetensors
 import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
+from inside.wire import Folder, NewFile
 from safetensors.torch import load_file, save_file
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, StoreIndex
-from graphwire.wire.weights.folder import Folder, NewFile
 from graphwire_plugins.safetensors import SafetensorsStore
 from graphwire_plugins.safetensors_header import _TYPES
 

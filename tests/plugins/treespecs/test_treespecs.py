@@ -8,12 +8,12 @@ import math
 
 import pytest
 import torch
+from inside.schema import parse_treespec
+from inside.wire import same_tree
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
-from graphwire.schema.texts.treespec import parse_treespec
 from graphwire.testing import TreespecContract
-from graphwire.wire.document import same_tree
 from graphwire_plugins import treespecs
 from graphwire_plugins.ops import PredispatchFunctions
 

@@ -13,14 +13,12 @@ import pytest
 import stores
 import torch
 from fsspec.asyn import get_loop
+from inside.wire import ArchiveWriter, atomic_write, located
 from remote.test_secrets import SECRET, RedirectingServer
 from stores import Store
 
 import graphwire
 from graphwire import Blobs, errors
-from graphwire.wire.archive.atomic_file import atomic_write
-from graphwire.wire.archive.source import located
-from graphwire.wire.archive.writer import ArchiveWriter
 
 # Clients leave connections and tasks to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -58,8 +58,6 @@ EXTRA_HEAD = struct.Struct("<2H")
 ZIP64_FIELD = 1
 PADDING_FIELD = int.from_bytes(b"FB", "little")
 """The extra field with which PyTorch pads local headers, so that stored data begins at a multiple of `ALIGNMENT`."""
-ALIGNMENT = 64
-"""In bytes."""
 
 
 def extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -16,6 +16,7 @@ from graphwire.wire.archive.atomic_file import ChunkBuffer, Replacement, write_a
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.manifest import MANIFEST, write_manifest
 from graphwire.wire.archive.reader import crc32, raw_deflate
+from graphwire.wire.archive.source import ALIGNMENT
 from graphwire.wire.limits import DEFAULT_LIMITS
 
 PT2_RECORDS: Mapping[str, bytes] = MappingProxyType(
@@ -265,8 +266,7 @@ class ArchiveWriter:
 
 
 _PADDINGS = tuple(
-    zip_layout.EXTRA_HEAD.pack(zip_layout.PADDING_FIELD, count) + b"Z" * count
-    for count in range(zip_layout.ALIGNMENT)
+    zip_layout.EXTRA_HEAD.pack(zip_layout.PADDING_FIELD, count) + b"Z" * count for count in range(ALIGNMENT)
 )
 """The padding fields of a local header, indexed by their number of bytes after the 4 bytes of field header."""
 
@@ -283,7 +283,7 @@ def _local_header(record: _WrittenRecord) -> bytes:
         stored = size = 0
     if method == zip_layout.STORED:
         unpadded = offset + zip_layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
-        extra += _PADDINGS[-unpadded % zip_layout.ALIGNMENT]
+        extra += _PADDINGS[-unpadded % ALIGNMENT]
     head = zip_layout.LOCAL_HEADER.pack(
         zip_layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
     )
