@@ -49,7 +49,7 @@ What `pip` installs with graphwire, under which licences, how large, and why. Th
 [`make_dependencies.py`](make_dependencies.py) writes this page; a test compares it with the metadata of the packages.
 
 graphwire itself is under BSD-3-Clause. The page of `graphwire view` contains JavaScript of others, with its licences:
-@dagrejs/dagre and graphlib, which place the boxes (MIT), @noble/hashes (MIT), and cborg, which decodes CBOR (Apache-2.0).
+@noble/hashes (MIT), and cborg, which decodes CBOR (Apache-2.0).
 """
 TAIL = """
 The extras `test`, `dev`, `site`, `bench` and others are for the development of graphwire. No user needs them, except

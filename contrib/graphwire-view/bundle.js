@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const PACKAGES = ["@dagrejs/dagre", "@dagrejs/graphlib", "@noble/hashes", "cborg"];
+const PACKAGES = ["@noble/hashes", "cborg"];
 const TARGET = ["chrome113", "firefox113", "safari16.4"];
 
 /** Returns what esbuild makes of a file of the page. */

@@ -226,7 +226,7 @@ for (const [width, height] of [[1440, 900], [390, 844]] as const) {
   }, { width, height });
 }
 
-for (const [name, width, height] of ["convnet", "dense", "cond", "transformer", "work", "twice", "chain"].flatMap((each) => [[each, 1440, 900], [each, 390, 844]] as const)) {
+for (const [name, width, height] of ["convnet", "dense", "cond", "transformer", "work", "twice", "chain", "difference", "moved"].flatMap((each) => [[each, 1440, 900], [each, 390, 844]] as const)) {
   shown(`the whole program fits the first screen of ${width} × ${height}, and nothing stands on it: ${name}`, name, async (page) => {
     const stage = await page.locator("#drawing").boundingBox();
     assert.ok(stage !== null);

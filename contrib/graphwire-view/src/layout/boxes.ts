@@ -78,7 +78,10 @@ function operatorTitle({ title, type }: Item): string {
 
 function contentsOf(item: Item): string {
   if (item.kind === "run" && item.nodes === 0) return [...new Set(item.children.map(({ type }) => type))].slice(0, 2).join(", ");
-  return [plural(item.nodes, "node"), item.bytes > 0 ? bytesText(item.bytes) : "", item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
+  const numbered = item.kind === "module" ? item.children.flatMap((child) => (child.kind === "run" ? child.children : [child])).filter(({ kind, title }) => kind === "module" && /^\d+/.test(title)) : [];
+  const classes = [...new Set(numbered.map(classText))];
+  const held = numbered.length > 1 && classes.length < 3 ? `${numbered.length} × ${classes.join(", ")}` : ""; // the members of a list of modules
+  return [held, plural(item.nodes, "node"), item.bytes > 0 ? bytesText(item.bytes) : "", item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
 }
 
 const MOST_WEIGHTS = 3;
@@ -88,7 +91,7 @@ function weightLine(item: Item): string {
   const weights = item.operands.flatMap(({ argument, from }) => {
     let maker = from;
     while (isPassing(maker) && maker.operands[0] !== undefined) maker = maker.operands[0].from;
-    return maker.kind === "weight" ? [`${argument} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : ""}`] : [];
+    return maker.kind === "weight" ? [`${item.calls.length > 0 ? argument : (maker.name.split(".").at(-1) ?? argument)} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : maker.mark === "added" ? " +" : maker.mark === "removed" ? " −" : ""}`] : [];
   });
   if (item.isGroup) return weights.length === 0 ? "" : plural(weights.length, "weight"); // operands without names
   const most = weights.length > MOST_WEIGHTS ? MOST_WEIGHTS - 1 : MOST_WEIGHTS;

@@ -1,5 +1,5 @@
 /**
- * A layered layout in linear time, for levels of any size: ranks by longest paths, order in a rank by a few sweeps of barycenters,
+ * A layered layout in linear time: ranks by longest paths, order in a rank by a few sweeps of barycenters,
  * positions by averages. Edges over many ranks go through lanes at the right. What goes from one box to several goes together at first.
  */
 
@@ -87,18 +87,20 @@ function largest(values: readonly number[]): number {
   return values.reduce((most, value) => Math.max(most, value), values[0] ?? 0);
 }
 
-/** Returns the rank of each box: one more than the largest rank above it. Edges that would close a cycle are ignored. */
+/** Returns the rank of each box: one more than the largest rank above it; ports stay at the borders. Edges that would close a cycle are ignored. */
 function ranksOf(boxes: readonly Sized[], connections: readonly Connection[], wide: number): number[] {
   const order = orderOf(boxes.length, connections);
   const below = boxes.map((): number[] => []);
   for (const connection of connections) if (!order.isBack(connection)) below[connection.from]?.push(connection.to);
-  const ranks = boxes.map(() => 0);
+  const ranks = boxes.map(({ rank }): number => (rank === "first" ? -1 : 0));
   const widths: number[] = [];
   for (const box of order.boxes) {
     const width = (boxes[box]?.width ?? 0) + BOX_GAP;
     let rank = ranks[box] ?? 0;
-    while ((widths[rank] ?? 0) > 0 && (widths[rank] ?? 0) + width > wide && boxes[box]?.rank === null) rank += 1;
-    widths[rank] = (widths[rank] ?? 0) + width;
+    if (boxes[box]?.rank === null) {
+      while ((widths[rank] ?? 0) > 0 && (widths[rank] ?? 0) + width > wide) rank += 1;
+      widths[rank] = (widths[rank] ?? 0) + width;
+    }
     ranks[box] = rank;
     for (const other of below[box] ?? []) ranks[other] = Math.max(ranks[other] ?? 0, (ranks[box] ?? 0) + 1);
   }
@@ -119,7 +121,7 @@ function settled(boxes: readonly Sized[], order: readonly number[], below: reado
     ranks[box] = rank;
   }
   const hasFirst = boxes.some(({ rank }) => rank === "first");
-  const last = largest(ranks) + (hasFirst ? 2 : 1);
+  const last = largest(ranks.filter((_, index) => boxes[index]?.rank === null)) + (hasFirst ? 2 : 1);
   return boxes.map(({ rank }, index) => {
     if (rank === "first") return 0;
     return rank === "last" ? last : (ranks[index] ?? 0) + (hasFirst ? 1 : 0);

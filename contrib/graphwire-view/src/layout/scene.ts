@@ -5,11 +5,11 @@ import { levelsOf, type Edge, type End, type Folding, type Level, type Port } fr
 import { plural, valueFacts } from "../model/values.js";
 import { captionOf, HEADER, sizeOf, wireLabel, type Caption } from "./boxes.js";
 import { inColumns, type Arrange } from "./columns.js";
-import { dagreLayout } from "./dagre.js";
 import { layeredLayout } from "./layered.js";
+import { withTexts } from "./labels.js";
 import { withLoose } from "./loose.js";
 import { clipped, textWidth } from "./text.js";
-import { contains, inOrder, meets, MOST_WIDTH, upright, type Arrangement, type Connection, type Point, type Rectangle, type Sized } from "./places.js";
+import { inOrder, MOST_WIDTH, upright, type Arrangement, type Connection, type Point, type Rectangle, type Sized } from "./places.js";
 
 export interface Box extends Rectangle {
   readonly item: Item;
@@ -17,6 +17,8 @@ export interface Box extends Rectangle {
   readonly caption: Caption;
   /** How many frames are around it. */
   readonly depth: number;
+  /** Where the title of an open one begins, from its left. */
+  readonly titleX: number;
 }
 
 export interface Wire {
@@ -24,8 +26,8 @@ export interface Wire {
   readonly points: readonly Point[];
   /** The types of its values; empty where the label stands on another wire with the same beginning, or has no place. */
   readonly label: string;
-  /** Where the label begins, once it has a place. */
-  readonly labelX: number;
+  /** The upper left corner of the label, once it has a place. */
+  readonly labelAt: Point;
   /** Whether it ends at the item that uses the values, not at a port on the way. */
   readonly arrives: boolean;
   /** Whether it is the last piece of one that is cut; the label then names where it, and others that end at the box, come from. */
@@ -41,11 +43,6 @@ export interface Scene {
   readonly height: number;
 }
 
-/** Levels with more boxes or edges than these are not laid out by dagre, which takes longer than linear time. */
-const DAGRE_BOXES = 90;
-const DAGRE_EDGES = 180;
-/** With more boxes than this in all levels together, dagre lays out none. */
-const DAGRE_TOTAL = 900;
 const PADDING = 14;
 const PORT = { width: 10, height: 1 };
 const FAN = 16;
@@ -70,97 +67,28 @@ interface Placed {
 /** Returns the scene of what is visible. */
 export function sceneOf(root: Item, folding: Folding): Scene {
   const levels = levelsOf(root, folding);
-  const total = [...levels.values()].reduce((sum, { members }) => sum + members.length, 0);
-  const placed = placeLevel(root, levels, total <= DAGRE_TOTAL, folding.screen);
+  const placed = placeLevel(root, levels, folding.screen);
   const boxes: Box[] = [];
   const wires: Wire[] = [];
   collect(placed, { x: 0, y: 0, depth: 0 }, boxes, wires);
-  return { boxes, wires: withLabels(wires, boxes), boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
+  const drawn = withTexts(boxes, wires, placed.width);
+  return { ...drawn, boxOf: new Map(drawn.boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
 }
 
-/** The height of the bands in which labels look for what is in their way. */
-const BAND = 40;
-const LABEL_GAP = 5;
-
-/** The rectangle of a label that begins somewhere. */
-export function labelBox({ points: [start], label, cut }: Wire, x: number): Rectangle {
-  return { x, y: (start?.y ?? 0) + (cut ? -2 : 5), width: textWidth(label, 12), height: 12 };
-}
-
-/** In a drawing with more wires than this, labels do not look for what crosses them. */
-const MOST_CROSSING = 3000;
-/** The distance of points on a wire, which are looked for under labels. */
-const STEP = 9;
-
-/** Returns points on the wires, as they are drawn: upright at both ends of each piece. */
-function pointsOn(wires: readonly Wire[]): Point[] {
-  return wires.flatMap(({ points }) => points.slice(1).flatMap((to, index) => {
-    const from = points[index] as Point;
-    const count = Math.ceil(Math.max(Math.abs(to.x - from.x), to.y - from.y) / STEP);
-    return Array.from({ length: count }, (_, at): Point => {
-      const t = at / count;
-      const share = t * t * (3 - 2 * t);
-      const along = to.x === from.x ? t : 1.5 * t * (1 - t) + t ** 3; // as `curve` bends it
-      return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * along };
-    });
-  }));
-}
-
-/** Gives each label a place that no box and no other label has: at the right of its wire or at the left, where fewer wires cross it. Without one it is dropped. */
-function withLabels(wires: readonly Wire[], boxes: readonly Box[]): Wire[] {
-  const bands = new Map<number, (Rectangle & { readonly open?: boolean })[]>();
-  const bandsOf = ({ y, height }: Rectangle): number[] => Array.from({ length: Math.floor((y + height) / BAND) - Math.floor(y / BAND) + 1 }, (_, at) => Math.floor(y / BAND) + at);
-  const add = (taken: Rectangle): void => {
-    for (const band of bandsOf(taken)) {
-      const known = bands.get(band);
-      if (known === undefined) bands.set(band, [taken]);
-      else known.push(taken);
-    }
-  };
-  boxes.forEach(add);
-  const crossing = new Map<number, Point[]>();
-  for (const point of wires.length > MOST_CROSSING ? [] : pointsOn(wires)) {
-    const band = Math.floor(point.y / BAND);
-    const known = crossing.get(band);
-    if (known === undefined) crossing.set(band, [point]);
-    else known.push(point);
-  }
-  const crossed = (label: Rectangle): number => bandsOf(label).reduce((sum, band) => sum + (crossing.get(band)?.filter((point) => contains(label, { ...point, width: 0, height: 0 })).length ?? 0), 0);
-  const start = ({ points }: Wire): Point => points[0] ?? { x: 0, y: 0 };
-  const places = new Map<Wire, number>();
-  for (const wire of wires.filter(({ label }) => label !== "").sort((a, b) => start(a).y - start(b).y || start(a).x - start(b).x)) {
-    const from = start(wire);
-    const at = (x: number): Rectangle => labelBox(wire, x);
-    const free = [from.x + LABEL_GAP, from.x - LABEL_GAP - at(0).width].filter((x) => {
-      const wanted = at(x);
-      return x >= 0 && !bandsOf(wanted).some((band) => bands.get(band)?.some((taken) => meets(taken, wanted) && !(taken.open === true && contains(taken, wanted) && contains(taken, { ...from, width: 0, height: 1 }))));
-    });
-    const [found, other] = free;
-    if (found === undefined) continue;
-    const chosen = other !== undefined && crossed(at(other)) < crossed(at(found)) ? other : found;
-    places.set(wire, chosen);
-    add(at(chosen));
-  }
-  return wires.map((wire) => {
-    const labelX = places.get(wire);
-    return labelX === undefined ? { ...wire, label: "" } : { ...wire, labelX };
-  });
-}
-
-function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: boolean, screen?: Folding["screen"]): Placed {
+function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, screen?: Folding["screen"]): Placed {
   const level = levels.get(group) as Level;
   const inner = new Map<Item, Placed>();
-  for (const member of level.members) if (levels.has(member)) inner.set(member, placeLevel(member, levels, isSmall));
-  const placed = placeMembers(level, inner, isSmall, screen);
+  for (const member of level.members) if (levels.has(member)) inner.set(member, placeLevel(member, levels));
+  const placed = placeMembers(level, inner, screen);
   const [tallest, { height = 0 } = {}] = [...inner].sort(([, a], [, b]) => b.height - a.height)[0] ?? [];
   const tooTall = placed.height - (screen?.height ?? Infinity) - 2 * PADDING;
   const room = height - tooTall - HEADER - 2 * PADDING;
   if (tallest === undefined || screen === undefined || tooTall <= 0 || room < LEAST_ROOM) return placed;
-  inner.set(tallest, placeLevel(tallest, levels, isSmall, { width: screen.width - 2 * PADDING, height: room })); // in columns, too
-  return placeMembers(level, inner, isSmall, screen);
+  inner.set(tallest, placeLevel(tallest, levels, { width: screen.width - 2 * PADDING, height: room })); // in columns, too
+  return placeMembers(level, inner, screen);
 }
 
-function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, isSmall: boolean, screen?: Folding["screen"]): Placed {
+function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, screen?: Folding["screen"]): Placed {
   const { group } = level;
   const members = level.members.map((member): Sized => ({ ...(inner.get(member) ?? sizeOf(member)), rank: null }));
   const ports = level.ports.map(({ side }): Sized => ({ ...PORT, rank: side === "in" ? "first" : "last" }));
@@ -168,15 +96,12 @@ function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, isSmall: b
   const positions = new Map<Item | Port, number>([...level.members, ...level.ports].map((each, index) => [each, index]));
   const at = ({ member, port }: End): number => positions.get(member ?? (port as Port)) ?? 0;
   const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to) }));
-  const small = isSmall && sizes.length <= DAGRE_BOXES && connections.length <= DAGRE_EDGES;
   const wide = screen?.width ?? MOST_WIDTH;
-  const layered: typeof dagreLayout = (some, tied) => layeredLayout(some, tied, wide);
   const arrange: Arrange = (indices, edges) => {
     const own = new Map(indices.map((index, at) => [index, at]));
     const some = indices.map((index) => sizes[index] as Sized);
     const tied = edges.map((edge): Connection => ({ from: own.get(connections[edge]?.from ?? 0) ?? 0, to: own.get(connections[edge]?.to ?? 0) ?? 0 }));
-    const first = withLoose(small ? dagreLayout : layered, some, tied);
-    const arranged = inOrder(small && first.width > wide ? withLoose(layered, some, tied) : first, some);
+    const arranged = inOrder(withLoose((each, edges) => layeredLayout(each, edges, wide), some, tied), some);
     const labelled = edges.reduce((most, edge, at) => Math.max(most, labelEnd(level.edges[edge] as Edge, arranged.places[tied[at]?.from ?? 0], some[tied[at]?.from ?? 0])), arranged.width);
     return { ...upright(arranged, some, tied), width: labelled };
   };
@@ -217,7 +142,7 @@ function collect(placed: Placed, { x, y, depth }: Point & { readonly depth: numb
     const place = arrangement.places[index] as Point;
     const { width, height } = sizes[index] as Sized;
     const within = inner.get(item);
-    const box = { item, x: left + place.x, y: top + place.y, width, height, open: within !== undefined, caption: captionOf(item, within !== undefined), depth };
+    const box = { item, x: left + place.x, y: top + place.y, width, height, open: within !== undefined, caption: captionOf(item, within !== undefined), depth, titleX: 0 };
     boxes.push(box);
     own.set(item, box);
     if (within === undefined) return;
@@ -244,7 +169,7 @@ interface Frame {
 
 function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const bends = arrangement.bends.map((points) => points.map(({ x, y }) => ({ x: frame.left + x, y: frame.top + y })));
-  const starts = startsOf(level.edges, frame);
+  const starts = startsOf(level.edges, frame, bends);
   const stops = stopsOf(level.edges, frame, bends, starts);
   const labelled = new Set<string>();
   const cut = new Set(arrangement.cut);
@@ -259,11 +184,11 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
     const stop = stops[index] as Point;
     const arrives = edge.to.member !== null && edge.to.port === null;
     const { links } = edge;
-    if (!cut.has(index)) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, labelX: 0, arrives, cut: false }];
-    const last: Wire = { links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: sources.get(index) ?? "", labelX: 0, arrives, cut: true };
+    if (!cut.has(index)) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, labelAt: stop, arrives, cut: false }];
+    const last: Wire = { links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: sources.get(index) ?? "", labelAt: stop, arrives, cut: true };
     const isFirst = !labelled.has(`${start.x} ${start.y}`);
     labelled.add(`${start.x} ${start.y}`);
-    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, labelX: 0, arrives: true, cut: false }, last] : [last];
+    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, labelAt: stop, arrives: true, cut: false }, last] : [last];
   });
 }
 
@@ -294,17 +219,20 @@ function isLabelled({ member, port }: End): boolean {
   return member !== null && port === null && member.kind !== "input" && member.kind !== "weight";
 }
 
-/** Returns where each edge begins: each value of a box has a place of its own at its lower border, in the order of its results. */
-function startsOf(edges: readonly Edge[], frame: Frame): Point[] {
-  const values = new Map<Item, Set<string>>();
+/** Returns where each edge begins: each value of a box has a place of its own at its lower border, in the order of where they go. */
+function startsOf(edges: readonly Edge[], frame: Frame, bends: readonly (readonly Point[])[]): Point[] {
+  const goals = new Map<Item, Map<string, number[]>>();
   const valueOf = ({ links }: Edge): string => (links.length === 1 ? (links[0]?.value ?? "") : [...new Set(links.map(({ value }) => value))].join("\0"));
-  for (const edge of edges) {
+  edges.forEach((edge, index) => {
     const { member, port } = edge.from;
-    if (member === null || port !== null) continue;
-    const known = values.get(member) ?? new Set<string>();
-    values.set(member, known.add(valueOf(edge)));
-  }
-  const orders = new Map(Array.from(values, ([item, names]) => [item, [...names].sort((a, b) => item.values.indexOf(a) - item.values.indexOf(b))]));
+    if (member === null || port !== null) return;
+    const box = edge.to.member === null ? undefined : frame.own.get(edge.to.member);
+    const goal = bends[index]?.[0]?.x ?? (edge.to.port === null ? undefined : frame.ports.get(edge.to.port)) ?? (box === undefined ? 0 : box.x + box.width / 2);
+    const known = goals.get(member) ?? new Map<string, number[]>();
+    goals.set(member, known.set(valueOf(edge), [...(known.get(valueOf(edge)) ?? []), goal]));
+  });
+  const mean = (all: readonly number[]): number => all.reduce((sum, each) => sum + each, 0) / all.length;
+  const orders = new Map(Array.from(goals, ([item, values]) => [item, [...values].sort(([, a], [, b]) => mean(a) - mean(b)).map(([value]) => value)]));
   return edges.map((edge) => {
     const start = startOf(edge.from, frame);
     const { member, port } = edge.from;
@@ -352,5 +280,7 @@ function labelOf({ links }: Edge): string {
   const values = new Map(links.map((link) => [link.value, link]));
   if (values.size > 1) return plural(values.size, "value");
   const [link] = values.values();
-  return link === undefined ? "" : wireLabel(valueFacts(link.from.scope.graph, link.value));
+  if (link === undefined) return "";
+  const type = wireLabel(valueFacts(link.from.scope.graph, link.value));
+  return links.every(({ isReshaped }) => isReshaped === true) ? `${type} ⇄` : type; // as the sign of operators that do so
 }

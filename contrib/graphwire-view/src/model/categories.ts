@@ -13,12 +13,12 @@ const PASSING = new RegExp(`^(${PASSES})$`);
 export const CATEGORIES: readonly { readonly category: Category; readonly title: string; readonly names: RegExp }[] = [
   { category: "control", title: "Control flow", names: /^(cond|while_loop|map|map_impl|scan|associative_scan|invoke_subgraph|wrap.*|.*checkpoint.*|triton_kernel.*|auto_functionalized.*|run_with.*|with_effects|executorch_call.*|call_torchbind)$/ },
   { category: "attention", title: "Attention", names: /attention|^(flex|sdpa|mha|rope)/ },
-  { category: "norm", title: "Normalisation", names: /norm|^(native_)?dropout|renorm/ },
+  { category: "norm", title: "Normalisation", names: /norm/ },
   { category: "linear", title: "Linear, convolution", names: /conv|^(linear|mm|bmm|addmm|addmv|addbmm|baddbmm|matmul|dot|mv|einsum|bilinear|outer|ger|tensordot|lstm|gru|rnn_.*|_?scaled_mm|.*_mm|fft_.*|linalg_.*)$/ },
   { category: "activation", title: "Activation", names: /relu|gelu|silu|sigmoid|softmax|softplus|softsign|swish|mish|^(tanh|elu|selu|celu|glu|hardtanh|threshold|tanhshrink|hardshrink|softshrink)/ },
   { category: "lookup", title: "Lookup", names: /^(embedding.*|index.*|gather|scatter.*|take.*|one_hot|bucketize|searchsorted|nonzero|masked_select|select_scatter|slice_scatter|grid_sampler.*)$/ },
   { category: "reduce", title: "Reduction, pooling", names: /pool|^(sum|mean|amax|amin|max|min|argmax|argmin|prod|var|std|var_mean|std_mean|any|all|norm|cumsum|cumprod|logsumexp|sort|topk|median|aminmax|count_nonzero|histc|unique.*|.*loss.*|upsample.*|_?upsample.*|interpolate)$/ },
-  { category: "shape", title: "Shape, copy", names: new RegExp(`^(${PASSES}|slice|select|narrow|split.*|chunk|unbind|cat|concat.*|stack|pad|constant_pad.*|reflection_pad.*|replication_pad.*|repeat.*|tile|flip|roll|tril|triu|diagonal.*|unfold|pixel_.*|copy|fill.*|zeros.*|ones.*|full.*|empty.*|new_.*|arange.*|linspace|scalar_tensor|eye|item|local_scalar_dense|getitem|as_strided.*|broadcast.*|meshgrid)$`) },
+  { category: "shape", title: "Shape, copy", names: new RegExp(`^(${PASSES}|slice|select|narrow|split.*|chunk|unbind|cat|concat.*|stack|pad|constant_pad.*|reflection_pad.*|replication_pad.*|repeat.*|tile|flip|roll|tril|triu|diagonal.*|unfold|pixel_.*|copy|fill.*|zeros.*|ones.*|full.*|empty.*|new_.*|arange.*|linspace|scalar_tensor|eye|item|local_scalar_dense|getitem|as_strided.*|broadcast.*|meshgrid|.*dropout)$`) },
   { category: "arithmetic", title: "Arithmetic", names: /^(r?(add|sub|mul|div|pow)|true_divide|floor_divide|floordiv|neg|abs|sqrt|rsqrt|exp.*|log.*|sin|cos|tan|a(sin|cos|tan).*|sinh|cosh|erf.*|square|reciprocal|clamp.*|clip|floor|ceil|round|trunc|sign|remainder|fmod|mod|maximum|minimum|max|min|where|masked_fill|eq|ne|lt|gt|le|ge|and|or|not|xor|bitwise_.*|logical_.*|is.*|addcmul|addcdiv|lerp|truediv|rand.*|bernoulli|normal|multinomial|frac|hypot|cumulative|fma|complex|real|imag|conj.*|invert|iand|ior)$/ },
   { category: "other", title: "Other", names: /^/ },
 ];

@@ -18,6 +18,8 @@ export interface Link {
   readonly argument: string;
   /** In a difference: whether only one of the programs has it. */
   mark?: Mark;
+  /** Whether nodes that are not drawn reshape or copy the value on its way. */
+  readonly isReshaped?: boolean;
 }
 
 /** A graph of the program, with the items of its values. */

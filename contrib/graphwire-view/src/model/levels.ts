@@ -44,20 +44,20 @@ export interface Folding {
 
 /** Returns whether an item is drawn at all, if the group around it is open. */
 export function isDrawn(item: Item, { weights, reshapes }: Folding): boolean {
-  if (item.kind === "weight") return weights || item.mark === "added" || item.mark === "removed";
+  if (item.kind === "weight") return weights;
   return reshapes || item.mark !== null || !isPassing(item);
 }
 
 /** Returns a link that begins at something drawn: what a node that is not drawn passes on. Null if there is nothing such. */
 export function drawnLink(link: Link, folding: Folding): Link | null {
   if (!isDrawn(link.to, folding)) return null;
-  let { from } = link;
+  let { from, value } = link;
   while (!isDrawn(from, folding)) {
     const [first] = from.operands;
     if (first === undefined || makesSizes(from)) return null;
-    ({ from } = first);
+    ({ from, value } = first);
   }
-  return from === link.from ? link : { ...link, from };
+  return from === link.from ? link : { ...link, from, value, isReshaped: true };
 }
 
 /** Returns the innermost visible item that is, or contains, an item. */
@@ -170,7 +170,7 @@ export function firstOpen(root: Item, { changed, fits, isShown = () => true }: {
   let open = new Set<Item>([root]);
   const accepts = (tried: ReadonlySet<Item>): boolean => {
     const boxes = total(tried);
-    if (isDifference || fits === undefined) return boxes <= (isDifference ? 2 : 1) * FIRST_BOXES;
+    if (fits === undefined || (isDifference && boxes > 2 * FIRST_BOXES)) return boxes <= FIRST_BOXES;
     return boxes <= MOST_BOXES && fits(tried, total(open) >= FEW_BOXES);
   };
   let pending = inside([root]);

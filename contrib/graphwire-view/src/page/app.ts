@@ -91,6 +91,8 @@ export class App implements Chooser {
     this.drawing.show(this.scene, this.decoration());
     this.showToggles();
     this.drawing.camera.fit(this.scene);
+    const changed = this.scene.boxes.find(({ item, open }) => !open && item.mark !== null);
+    if (changed !== undefined) this.drawing.camera.include(changed);
     this.followLink();
   }
 
@@ -301,18 +303,18 @@ export class App implements Chooser {
     const { camera } = this.drawing;
     const choice = remembered("reshapes");
     const chosen = { weights: false, reshapes: choice === null ? root.nodes <= FEW_NODES : choice === "true" };
-    const screen = difference === null ? camera.readable : undefined;
+    const screen = camera.readable;
     const fits = (open: ReadonlySet<Item>, isRich = false): boolean => {
       const scene = sceneOf(root, { ...chosen, screen, open });
       return camera.holds(scene) && !(isRich && scene.wires.some(({ cut }) => cut));
     };
-    if (difference === null) shorten(root, this.side.items.all, () => fits(new Set([root])));
+    shorten(root, this.side.items.all, () => fits(new Set([root])));
     const open = firstOpen(root, {
       ...(difference === null ? {} : { changed: difference.tallies }),
       fits,
       isShown: (item) => isDrawn(item, { ...chosen, open: new Set() }),
     });
-    return { ...chosen, screen: screen === undefined || camera.holds(sceneOf(root, { ...chosen, open })) ? undefined : screen, open };
+    return { ...chosen, screen: camera.holds(sceneOf(root, { ...chosen, open })) ? undefined : screen, open };
   }
 
   /** Changes what is visible. `still` stays where it is on the screen. */

@@ -16,6 +16,8 @@ export class Camera {
   x = 0;
   y = 0;
   scale = 1;
+  /** Whether the drawing is seen as `fit` showed it. */
+  isFitted = false;
   private readonly pointers = new Map<number, Point>();
   private moved = 0;
 
@@ -61,6 +63,7 @@ export class Camera {
   }
 
   shift(dx: number, dy: number): void {
+    if (dx !== 0 || dy !== 0) this.isFitted = false;
     this.x += dx;
     this.y += dy;
     this.changed();
@@ -74,6 +77,7 @@ export class Camera {
     this.x = point.x - ((point.x - this.x) * scale) / this.scale;
     this.y = point.y - ((point.y - this.y) * scale) / this.scale;
     this.scale = scale;
+    this.isFitted = false;
     this.changed();
   }
 
@@ -99,6 +103,7 @@ export class Camera {
     const room = width - scene.width * this.scale;
     this.x = room >= 0 || first === undefined ? room / 2 : Math.min(4, Math.max(room - 4, width / 2 - (first.x + first.width / 2) * this.scale));
     this.y = whole >= readable ? (height - scene.height * this.scale) / 2 : 4;
+    this.isFitted = true;
     this.changed();
   }
 
@@ -106,6 +111,7 @@ export class Camera {
   center(box: Rectangle): void {
     const { width, height } = this.size;
     const inside = Math.min((width * 0.9) / box.width, (height * 0.8) / box.height);
+    this.isFitted = false;
     this.scale = Math.min(Math.max(this.scale, 0.8), Math.max(inside, 0.35));
     this.x = width / 2 - (box.x + box.width / 2) * this.scale;
     this.y = inside < this.scale ? 40 - box.y * this.scale : height / 2 - (box.y + box.height / 2) * this.scale;

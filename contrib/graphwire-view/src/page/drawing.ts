@@ -1,7 +1,8 @@
 /** Draws a scene as SVG. Only what is near the seen part exists as elements, so that size does not matter. */
 
 import { FONT, HEADER, SIGN, hasSign, titleOf } from "../layout/boxes.js";
-import { labelBox, type Box, type Scene, type Wire } from "../layout/scene.js";
+import { labelBox } from "../layout/labels.js";
+import type { Box, Scene, Wire } from "../layout/scene.js";
 import { textWidth } from "../layout/text.js";
 import { contains, meets, type Point, type Rectangle } from "../layout/places.js";
 import { categoryOf, isPassing } from "../model/categories.js";
@@ -63,7 +64,8 @@ export class Drawing {
     new ResizeObserver(() => {
       this.camera.measure();
       const box = this.decoration.selected === null ? undefined : this.scene?.boxOf.get(this.decoration.selected);
-      if (box !== undefined) this.camera.include(box); // the details beside it take place
+      if (this.camera.isFitted && this.scene !== null && this.camera.holds(this.scene)) this.camera.fit(this.scene);
+      else if (box !== undefined) this.camera.include(box); // the details beside it take place
       this.refresh();
     }).observe(host);
   }
@@ -162,7 +164,7 @@ export class Drawing {
     const shape = svg("rect", { x, y, width, height, rx: open ? 8 : isRound ? Math.min(18, height / 2) : 5 });
     if (colour !== undefined && !open) shape.style.fill = colour.fill;
     group.append(shape);
-    const sign = { x: x + 14, y: y + (open ? HEADER / 2 + 1 : 13) };
+    const sign = { x: x + box.titleX + 14, y: y + (open ? HEADER / 2 + 1 : 13) };
     if (item.isGroup) group.append(toggleSign(sign, open));
     else if (texts && hasSign(item)) group.append(inked(signOf(categoryOf(item), sign.x, sign.y), "stroke", colour?.ink));
     if (texts && !open) group.append(...boxTexts(box, colour?.ink ?? null));
@@ -227,10 +229,10 @@ function inked(made: SVGElement, part: "fill" | "stroke", ink: string | null | u
   return made;
 }
 
-function boxTexts({ item, x, y, width, open, caption }: Box, ink: string | null): SVGElement[] {
+function boxTexts({ item, x, y, width, open, caption, titleX }: Box, ink: string | null): SVGElement[] {
   const { title, aside, lines } = caption;
   const more = aside === "" ? null : svg("tspan", { class: "aside", dx: 4 }, ` ${aside}`);
-  if (open) return [svg("text", { x: x + 26, y: y + HEADER / 2 + 5, class: "group-title" }, title, more)];
+  if (open) return [svg("text", { x: x + titleX + 26, y: y + HEADER / 2 + 5, class: "group-title" }, title, more)];
   const small = isPassing(item);
   const middle = x + width / 2;
   const first = svg("text", { x: middle + (hasSign(item) ? SIGN / 2 - 1 : 0), y: y + (small ? FONT.small : FONT.first), class: small ? "text" : "title", "text-anchor": "middle" }, title, more);
@@ -269,7 +271,7 @@ function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElem
 }
 
 function wireText(wire: Wire): SVGElement[] {
-  const { x, y } = labelBox(wire, wire.labelX);
+  const { x, y } = labelBox(wire);
   return [svg("text", { x, y: y + 10, class: "wire-label" }, wire.label)];
 }
 

@@ -72,7 +72,7 @@ export function showHelp(): void {
   if (!(dialog instanceof HTMLDialogElement) || dialog.open) return;
   const rows = KEYS.flatMap(([keys, does]) => [html("dt", {}, html("kbd", {}, keys)), html("dd", {}, does)]);
   const licenses = html("details", {}, html("summary", {}, "Licenses of what this page contains"), html("pre", {}, licenseText()));
-  dialog.replaceChildren(html("h2", {}, "Keys"), html("dl", { class: "keys" }, ...rows), licenses, html("button", { type: "button", click: () => { dialog.close(); } }, "Close"));
+  dialog.replaceChildren(html("h2", { tabindex: -1, autofocus: true }, "Keys"), html("dl", { class: "keys" }, ...rows), licenses, html("button", { type: "button", click: () => { dialog.close(); } }, "Close"));
   dialog.showModal();
 }
 

@@ -1,5 +1,6 @@
 /** Tabs: one panel of several is shown. A panel is made when it is first needed. */
 
+import { titleOf } from "../layout/boxes.js";
 import type { Item } from "../model/items.js";
 import { plural } from "../model/values.js";
 import type { Context } from "./context.js";
@@ -59,7 +60,7 @@ export class Tabs {
     }
     const rows = longTable(["Name", "Is", "In"], hits, (item) => [
       textButton(item.kind === "module" ? item.name : item.kind === "node" ? item.path : item.title, () => { context.reveal(item); }, item.path),
-      item.kind === "node" ? item.title : item.type === "" ? item.kind : item.type,
+      item.kind === "node" ? titleOf(item) : item.type === "" ? item.kind : item.type,
       item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.name ?? ""),
     ], 60);
     this.holder.replaceChildren(html("div", { class: "hits" }, html("h2", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));

@@ -124,7 +124,7 @@ function stack(context: Context, item: Item): HTMLElement | null {
   if (item.node === null) return null;
   const frames = framesOf(item.node, context.sideOf(item).program.graph_module);
   if (frames.length === 0) return null;
-  const rows = frames.map(({ file, line, name, source }) =>
+  const rows = frames.reverse().map(({ file, line, name, source }) =>
     html("li", {}, textButton(`${file}:${line}`, () => { context.search(`file:"${file}:${line}"`); }, "Find the nodes of this line"), name === "" ? null : html("span", { class: "quiet" }, ` in ${name}`), source === "" ? null : html("code", { class: "block" }, source)),
   );
   return section("Source", html("ol", { class: "frames" }, ...rows));

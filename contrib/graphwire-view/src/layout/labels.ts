@@ -1,0 +1,104 @@
+/** Places of texts: labels beside their wires, and titles in their frames, where as little as possible crosses them. */
+
+import { HEADER, SIGN } from "./boxes.js";
+import { contains, meets, type Point, type Rectangle } from "./places.js";
+import type { Box, Wire } from "./scene.js";
+import { textWidth } from "./text.js";
+
+/** The height of the bands in which texts look for what is in their way. */
+const BAND = 40;
+const GAP = 5;
+/** In a drawing with more wires than this, texts do not look for what crosses them. */
+const MOST_CROSSING = 3000;
+/** The distance of points on a wire, which are looked for under texts. */
+const STEP = 9;
+/** The points on a wire beside which its label is tried. */
+const MOST_TRIED = 14;
+const SIZE = 12;
+
+/** Rectangles by their heights. Frames of which a text is inside are not in its way. */
+class Bands {
+  private readonly held = new Map<number, (Rectangle & { readonly open?: boolean })[]>();
+
+  add(each: Rectangle & { readonly open?: boolean }): void {
+    for (const band of bandsOf(each)) {
+      const known = this.held.get(band);
+      if (known === undefined) this.held.set(band, [each]);
+      else known.push(each);
+    }
+  }
+
+  meeting(wanted: Rectangle): (Rectangle & { readonly open?: boolean })[] {
+    return bandsOf(wanted).flatMap((band) => this.held.get(band)?.filter((each) => meets(each, wanted)) ?? []);
+  }
+}
+
+function bandsOf({ y, height }: Rectangle): number[] {
+  const first = Math.floor(y / BAND);
+  return Array.from({ length: Math.floor((y + height) / BAND) - first + 1 }, (_, at) => first + at);
+}
+
+/** The rectangle of the label of a wire. */
+export function labelBox({ label, labelAt: { x, y } }: Wire): Rectangle {
+  return { x, y, width: textWidth(label, SIZE), height: SIZE };
+}
+
+/** Returns points on a wire as it is drawn: upright at both ends of each piece. */
+export function pointsOn({ points }: Pick<Wire, "points">): Rectangle[] {
+  return points.slice(1).flatMap((to, index) => {
+    const from = points[index] as Point;
+    const count = Math.ceil(Math.max(Math.abs(to.x - from.x), to.y - from.y) / STEP);
+    return Array.from({ length: count }, (_, at): Rectangle => {
+      const t = at / count;
+      const share = t * t * (3 - 2 * t);
+      const along = to.x === from.x ? t : 1.5 * t * (1 - t) + t ** 3; // as `curve` bends it
+      return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * along, width: 0, height: 0 };
+    });
+  });
+}
+
+/**
+ * Gives each label a place that no box and no other label has: beside the beginning of its wire, or further along where fewer wires cross
+ * it; without one it is dropped. Titles of frames stand at the left, or where nothing crosses them.
+ */
+export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: number): { readonly boxes: Box[]; readonly wires: Wire[] } {
+  const [taken, crossing] = [new Bands(), new Bands()];
+  for (const box of boxes) taken.add(box);
+  if (wires.length <= MOST_CROSSING) for (const wire of wires) for (const point of pointsOn(wire)) crossing.add(point);
+  const start = ({ points }: Wire): Point => points[0] ?? { x: 0, y: 0 };
+  const places = new Map<Wire, Point>();
+  for (const wire of wires.filter(({ label }) => label !== "").sort((a, b) => start(a).y - start(b).y || start(a).x - start(b).x)) {
+    const size = labelBox(wire);
+    let [best, least] = [undefined as Rectangle | undefined, Infinity];
+    pointsOn(wire).slice(0, MOST_TRIED).some((point, index) => [point.x + GAP, point.x - GAP - size.width].some((x) => {
+      const wanted = { ...size, x, y: index > 0 ? point.y - SIZE / 2 : point.y + (wire.cut ? -2 : 5) };
+      if (x < 0 || x + size.width > width || taken.meeting(wanted).some((each) => !(each.open === true && contains(each, wanted) && contains(each, { ...point, height: 1 })))) return false;
+      const crossed = crossing.meeting(wanted).length;
+      if (crossed < least) [best, least] = [wanted, crossed];
+      return crossed === 0;
+    }));
+    if (best === undefined) continue;
+    places.set(wire, best);
+    taken.add(best);
+  }
+  return {
+    boxes: boxes.map((box) => (box.open ? { ...box, titleX: titlePlace(box, [...crossing.meeting(headerOf(box)), ...taken.meeting(headerOf(box)).filter(({ open }) => open === undefined)]) } : box)),
+    wires: wires.map((wire) => ({ ...wire, label: places.has(wire) ? wire.label : "", labelAt: places.get(wire) ?? wire.labelAt })),
+  };
+}
+
+function headerOf({ x, y, width }: Box): Rectangle {
+  return { x, y: y + 2, width, height: HEADER - 3 };
+}
+
+/** The width of the title of an open frame, with its sign. */
+export function titleWidth({ caption: { title, aside } }: Box): number {
+  return SIGN + 10 + textWidth(title, 13, true) + (aside === "" ? 0 : 8 + textWidth(aside, SIZE));
+}
+
+/** Returns how far from the left of a frame its title begins. */
+function titlePlace(box: Box, obstacles: readonly Rectangle[]): number {
+  const width = titleWidth(box);
+  const free = [0, ...obstacles.map((each) => each.x + each.width + GAP - box.x)].sort((a, b) => a - b).find((left) => left + width <= box.width && !obstacles.some((each) => meets(each, { ...headerOf(box), x: box.x + left, width })));
+  return free ?? 0;
+}
