@@ -246,19 +246,16 @@ def _size_conditions(
             yield Condition(f"{code} >= {within.min_val}", here, f"must be at least {within.min_val}")
         if within.max_val is not None:
             yield Condition(f"{code} <= {within.max_val}", here, f"must be at most {within.max_val}")
-    known = {
-        expression.args[0]: (here, 1, 0) for expression, here in first.items() if expression.head == "Symbol"
-    }
-    told = frozenset(() if exact else known)  # Guards of the program tell what depends on these.
+    # Guards of the program tell what depends on a symbol that is a size. torch's hook goes through the sizes in order.
+    told = () if exact else {each.args[0] for each in first if each.head == "Symbol"}
+    known: dict[str, tuple[Source, int, int]] = {}
     for expression, here in first.items():
-        if expression.head == "Symbol" or (linear := _linear(expression)) is None:
+        if (linear := _linear(expression)) is None or linear[1] in told:
             continue
         factor, name, rest = linear
-        if name in told:
-            continue
         if name not in known:  # the first place that tells the symbol: here = factor * symbol + rest
             known[name] = here, factor, rest
-            if exact:
+            if exact and expression.head != "Symbol":
                 yield _solvable(here, expression, linear, name in positive)
             continue
         origin, by, less = known[name]
