@@ -232,6 +232,14 @@ def document_cases() -> Iterator[Case]:
             f"metadata that is not JSON of its shape: {key}",
             tree,
         )
+    row = {"name": "a", "target": "a", "graph_id": 1, "pass_name": "", "action": "", "from_node": []}
+    ignored = json.dumps([row])[:-2] + f', "x": {"1" * 4301}' + "}]"
+    yield bad(
+        "documents/metadata_digits",
+        "DOC-34 GRA-64",
+        "an integer of 4,301 digits in an origin, under a key that is ignored",
+        edited(simple(), f"{CALL}.metadata", {"from_node": ignored}),
+    )
     yield good(
         "documents/metadata_custom_of_python",
         "DOC-34 GRA-63",

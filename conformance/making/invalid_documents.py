@@ -620,6 +620,26 @@ def signature_cases() -> Iterator[Case]:
         "a role with two variants",
         edited(simple(), f"{SIGNATURE}.input_specs.0", both),
     )
+    for side, held in (("input", {"as_tensor": {"name": "x"}}), ("output", {"as_tensor": {"name": "relu"}})):
+        yield of(
+            f"argument_of_an_{side}_with_two_variants",
+            "DOC-10",
+            f"a spec of an {side} whose argument has two variants, of which the first is that of the graph",
+            edited(simple(), f"{SIGNATURE}.{side}_specs.0.user_{side}.arg", {**held, "as_int": 1}),
+        )
+    for kind, returned in {
+        "device": {"as_device": {"type": "cpu"}},
+        "list": {"as_tensors": [{"name": "relu"}]},
+        "optional_tensor": {"as_optional_tensor": {"as_tensor": {"name": "relu"}}},
+        "sequence": {"as_sequence": {"items": [tensor("relu")], "kind": "list"}},
+    }.items():
+        tree = edited(simple(requires=["sequences"]), f"{SIGNATURE}.output_specs.0.user_output.arg", returned)
+        yield of(
+            f"output_that_is_a_{kind}",
+            "SIG-11",
+            f"a result for the caller that is a {kind.replace('_', ' ')}, in the graph and its spec alike",
+            edited(tree, "graph_module.graph.outputs.0", returned),
+        )
     yield of(
         "unknown_variant",
         "VER-8",
@@ -811,16 +831,19 @@ def text_cases() -> Iterator[Case]:
             f"a structure of containers: {name.replace('_', ' ')}",
             edited(simple(), f"{ROOT}.out_spec", text),
         )
-    for levels in (401, 10_000):
-        for name, inner in {"deep": json.dumps(LEAF), "deep_without_leaves": ""}.items():
-            head = '{"type": "builtins.list", "context": "null", "children_spec": ['
-            yield case(
-                "treespecs",
-                f"nested_{levels}_{name}",
-                "TSP-5",
-                f"containers {levels} deep",
-                edited(simple(), f"{ROOT}.out_spec", f"[1, {head * levels}{inner}{']}' * levels}]"),
-            )
+    for name, levels, inner in (
+        ("nested_401_deep", 401, json.dumps(LEAF)),
+        ("nested_401_deep_without_leaves", 401, ""),
+        ("nested_10000_deep", 10_000, ""),
+    ):
+        head = '{"type": "builtins.list", "context": "null", "children_spec": ['
+        yield case(
+            "treespecs",
+            name,
+            "TSP-5",
+            f"containers {levels} deep",
+            edited(simple(), f"{ROOT}.out_spec", f"[1, {head * levels}{inner}{']}' * levels}]"),
+        )
     for name, (rule, text) in EXPRESSIONS.items():
         tree = edited(simple(), f"{META}.sizes.0", symbolic(text))
         yield case("expressions", name, rule, f"a size in constructor text: {name.replace('_', ' ')}", tree)

@@ -91,9 +91,9 @@ documents/nested_arguments              DOC-28 GRA-27
 documents/nested_subgraphs              GRA-42 GRA-43
 documents/several_results               GRA-36 GRA-37
 formats/*                               TREE-1 TREE-9 NEU-5
-formats/optional_*                      EXT-12 GRA-16 GRA-38 GRA-39 GRA-57 GRA-60 GRA-61 NEU-10
+documents/optional                      EXT-12 GRA-16 GRA-38 GRA-39 GRA-57 GRA-60 GRA-61 NEU-10
 references/two_stores                   REF-5 REF-12
-formats/provenance_*                    EXT-12 GRA-59 GRA-66 NEU-10
+documents/provenance                    EXT-12 GRA-59 GRA-66 NEU-10
 formats/signature_*                     SIG-4 SIG-8 SIG-10 SIG-11 SIG-12 SIG-13 SIG-14
 formats/floats_*                        DOC-17 TREE-12 TREE-23
 formats/payloads_*                      PAY-9 PAY-13

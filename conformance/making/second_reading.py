@@ -90,6 +90,14 @@ def document_cases() -> Iterator[Case]:
         "a user input that is another literal than that of the graph",
         program(graph([{"as_int": 3}], [], [], {}), [{"user_input": {"arg": {"as_int": 4}}}]),
     )
+    number = {"as_sym_int": {"as_int": 3}}
+    returning = edited(simple(), f"{GRAPH}.outputs.0", number)
+    yield good(
+        "signatures/output_that_is_a_number",
+        "SIG-11",
+        "an output that is a number without a name",
+        edited(returning, "graph_module.signature.output_specs.0.user_output.arg", number),
+    )
     two = [{"as_int": 1}, {"as_int": 2}]
     for name, names in {"twice": ("k", "k"), "of_a_value": ("k", "x")}.items():
         inputs = [tensor("x"), *two]

@@ -210,8 +210,7 @@ def archive_cases() -> Iterator[Case]:
     )
 
     def large_padding(members: list[Member]) -> None:
-        for each in members:
-            each.align = 4096
+        member(members, "weight_0").align = 4096
 
     yield case("large_padding", "padding up to 4096 bytes", base.build(large_padding))
 

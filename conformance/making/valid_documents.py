@@ -688,14 +688,7 @@ def document_cases() -> Iterator[Case]:
         "output_metadata": {"stated": True},
         "held_as": {"x": "buffer"},
     }
-    for wire_format in FORMATS:
-        yield case(
-            "formats",
-            f"provenance_{wire_format}",
-            "everything that a reader may ignore",
-            provenance,
-            wire_format,
-        )
+    yield case("documents", "provenance", "everything that a reader may ignore", provenance)
     gone = simple()
     root = gone["graph_module"]["module_call_graph"][0]["signature"]
     gone["graph_module"]["module_call_graph"].append(
@@ -863,8 +856,7 @@ def _optional_cases() -> Iterator[Case]:
         edited_values=["w"],
         group_sizes={"0": 2, "tensor": 4},
     )
-    for wire_format in FORMATS:
-        yield case("formats", f"optional_{wire_format}", "fields that a reader may ignore", tree, wire_format)
+    yield case("documents", "optional", "fields that a reader may ignore", tree)
 
 
 def all_cases() -> Iterator[Case]:

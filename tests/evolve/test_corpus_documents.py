@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,7 +15,8 @@ from inside.analysis import validate
 from inside.evolve import CURRENT, RELEASES, STEPS, Step, obstacles_to, operators_down, upgrade, version_of
 from inside.schema import program_from_tree
 
-from graphwire.errors import Obstacle
+from graphwire.errors import Obstacle, SchemaError
+from graphwire.schema import InputSpec, OutputSpec
 
 FILES = {
     "2.1.0": 44,
@@ -113,3 +117,51 @@ def stepped_down(step: Step, tree: Any) -> tuple[Any, list[Obstacle]]:
     obstacles: list[Obstacle] = []
     tree = operators_down(tree, step.newer, obstacles.append)
     return step.down(tree, obstacles.append), obstacles
+
+
+# ---------------------------------------------------------------------------------------------------------------- unions
+
+SPECS = {*InputSpec.__struct_fields__, *OutputSpec.__struct_fields__}
+TABLES = re.compile(r"(values|constraints|metadata|version|constants|inputs_to_\w+|mutate|to_argument)$")
+"""The ends of places whose keys are names."""
+
+
+def unions(tree: Any, kind: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Each union of a tree: the kind of its place (of one kind are those of one class), itself, and its variant."""
+    if isinstance(tree, list):
+        for item in tree:
+            yield from unions(item, f"{kind}[]")
+    elif isinstance(tree, dict):
+        keys = [key for key, value in tree.items() if value is not None]
+        if len(keys) == 1 and (keys[0].startswith("as_") or keys[0] in SPECS):
+            yield kind, tree, keys[0]
+        for key, value in tree.items():
+            inner = f"{kind}.{'*' if TABLES.search(kind) else key}"
+            yield from unions(value, re.sub(r".*\.graph\.", "graph.", inner))
+
+
+@pytest.mark.parametrize("release", FILES)
+def test_a_union_of_two_variants_is_refused_in_every_schema(release: str) -> None:
+    found: dict[str, dict[str, tuple[Any, Any]]] = {}
+    for (origin, _), document in documents().items():
+        for kind, union, variant in unions(document) if origin == release else ():
+            found.setdefault(kind, {}).setdefault(variant, (document, union))
+    accepted, tried = set(), 0
+    for kind, variants in found.items():
+        every = list(variants)
+        for index, variant in enumerate(every):
+            document, union = variants[variant]
+            before = dict(union)
+            for other in {every[index - 1], every[(index + 1) % len(every)]} - {variant}:
+                both = {variant: before[variant], other: variants[other][1][other]}
+                for changed in (both, dict(reversed(both.items()))):
+                    union.clear()
+                    union.update({**changed, **{key: None for key in before if key not in changed}})
+                    tried += 1
+                    with suppress(SchemaError):
+                        if not validate(program_from_tree(upgrade(document)[0])):
+                            accepted.add((kind, *changed))
+                    union.clear()
+                    union.update(before)
+    assert accepted == set()
+    assert tried > 80

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import http.server
 import io
 import json
@@ -11,10 +12,11 @@ import traceback
 import warnings
 import zipfile
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import fsspec
 import pytest
@@ -22,7 +24,7 @@ import torch
 from fsspec.asyn import get_loop
 from hypothesis import example, given, strategies as st
 from hypothesis.provisional import urls
-from inside.wire import shown_text, shown_url
+from inside.wire import RemoteFolder, located, shown_text, shown_url
 
 import graphwire
 from graphwire import Attempts
@@ -102,7 +104,8 @@ def zipped(data: bytes) -> bytes:
     return made.getvalue()
 
 
-_PROGRAM = graphwire.dumps(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)))
+_EXPORTED = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+_PROGRAM = graphwire.dumps(_EXPORTED)
 
 
 def _basic() -> Any:
@@ -290,21 +293,96 @@ def test_no_command_prints_a_password(
 
 
 class Repeating(fsspec.AbstractFileSystem):
-    """A file system that repeats its options in an error, as Google's client does."""
+    """A file system that repeats its options in an error, as Google's client does: at once, or when it is asked for something."""
 
     protocol = "repeating"
+    cachable = False
 
-    def __init__(self, **options: Any) -> None:
-        raise OSError(f"refused: /tokeninfo?access_token={options}")
+    def __init__(self, late: bool = False, **options: Any) -> None:
+        super().__init__(late=late, **options)
+        self.problem = f"refused: /tokeninfo?access_token={options} {list(map(str, _leaves(options)))}"
+        if not late:
+            raise OSError(self.problem)
+
+    def _refuse(self, *args: Any, **options: Any) -> Any:
+        try:
+            raise ValueError(self.problem)
+        except ValueError as error:
+            raise OSError(f"unknown: {self.problem}") from error
+
+    info = cat_file = ls = isdir = open = exists = mv = rm_file = ukey = modified = _refuse
 
 
-@pytest.mark.parametrize("below", [False, True])
-def test_errors_of_clients_show_no_options(below: bool) -> None:
+def _leaves(options: Any) -> Iterator[Any]:
+    if isinstance(options, dict | list | tuple):
+        for each in options.values() if isinstance(options, dict) else options:
+            yield from _leaves(each)
+    elif isinstance(options, str | bytes | int):
+        yield options
+        if isinstance(options, str):
+            yield from (quote(options), unquote(options), json.dumps(options))
+
+
+Credentials = collections.namedtuple("Credentials", "login password")
+HIDDEN: dict[str, Callable[[str], Any]] = {
+    "a text": lambda secret: secret,
+    "bytes": lambda secret: secret.encode(),
+    "a list": lambda secret: ["x", secret],
+    "pairs": lambda secret: [("X-Api-Key", secret)],
+    "a tuple with names": lambda secret: Credentials("me", secret),
+    "options of a part": lambda secret: {"password": {"of": secret}},
+}
+
+
+TOLD = r"host\.example|repeats a part of an option"
+
+
+@pytest.fixture
+def repeating() -> None:
     fsspec.register_implementation("repeating", Repeating, clobber=True)
-    given = {"token": SECRET, "more": {"password": SECRET}, "endpoint_url": "https://host.example"}
-    with pytest.raises(GraphwireError, match=r"host\.example") as caught:
-        graphwire.load("repeating://x", storage_options={"repeating": given} if below else given)
-    assert SECRET not in str(caught.value)
+
+
+def _assert_hidden(error: BaseException) -> None:
+    told = "".join(traceback.format_exception(error))
+    assert "hunter" not in told
+    assert "987654321" not in told
+
+
+@pytest.mark.usefixtures("repeating")
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("kind", HIDDEN)
+@pytest.mark.parametrize(
+    "secret", ["hunter2", "hun'ter\"2\\hunter", "hünter✓hunter", "hun%74er2 hunter", "hunter\nhunter"]
+)
+def test_errors_of_clients_show_no_options(secret: str, kind: str, late: bool, tmp_path: Path) -> None:
+    options = {"token": HIDDEN[kind](secret), "pin": 987654321, "endpoint_url": "https://host.example"}
+    limits = graphwire.Limits(remote=Attempts(count=1))
+    for below in (False, True):
+        given = {"repeating": {**options, "late": late}} if below else {**options, "late": late}
+        with pytest.raises(GraphwireError, match=TOLD) as caught:
+            graphwire.load("repeating://x", storage_options=given, limits=limits)
+        _assert_hidden(caught.value)
+        with pytest.raises(GraphwireError, match=TOLD) as caught:
+            graphwire.save(_EXPORTED, "repeating://x", storage_options=given)
+        _assert_hidden(caught.value)
+
+
+@pytest.mark.usefixtures("repeating")
+@pytest.mark.parametrize("call", ["names", "open", "remove", "age", "create"])
+def test_errors_of_folders_show_no_options(call: str) -> None:
+    file = located("repeating://a/b", {"token": "hunter2", "late": True})
+    folder = RemoteFolder(file.as_folder(), Attempts(count=1))
+    method = getattr(folder, call)
+    with pytest.raises(GraphwireError) as caught:
+        method("c").__enter__()
+    _assert_hidden(caught.value)
+
+
+@pytest.mark.parametrize("text", ["user p@ss: 530", "PASS p%40ss", 'pass="p@ss"', "of p@ss"])
+def test_a_password_is_not_shown_as_the_client_reads_it(text: str) -> None:
+    for url in ("ftp://user:p%40ss@host.example/x", "https://user:p%40ss@host.example/x"):
+        assert "ss" not in shown_text(text, url).replace("password", "").replace("message", "")
+        assert "ss" not in shown_text(text, "", {"fo": url}).replace("password", "").replace("message", "")
 
 
 @given(urls())

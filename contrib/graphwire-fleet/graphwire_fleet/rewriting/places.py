@@ -356,7 +356,7 @@ class RemotePlace:
         """Download the file into the journal."""
         try:
             with kept.create() as target:
-                DEFAULT_ATTEMPTS.run(self.name, "download the file", partial(self._download, target))
+                DEFAULT_ATTEMPTS.run(self._place, "download the file", partial(self._download, target))
                 os.fsync(target.fileno())
         except FileNotFoundError:
             kept.remove()

@@ -192,6 +192,9 @@ function checkInput(spec: InputSpec, input: Argument, place: string): void {
   }
 }
 
+/** What the caller can receive, besides literals. */
+const VALUES: ReadonlySet<string> = new Set(["as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj"]);
+
 function checkOutput(
   spec: OutputSpec,
   output: Argument,
@@ -201,9 +204,7 @@ function checkOutput(
   if (spec.variant === "user_output") {
     if (spec.value.name !== null) checkValueName(spec.value.name, place);
     if (!sameArgument(spec.value.arg, output)) refuse("the role of another output", place);
-    const isValue = output.variant !== "as_tensors" && !output.variant.endsWith("s") && [...valuesIn(output)].length === 1;
-    const isNumber = ["as_sym_int", "as_sym_float", "as_sym_bool"].includes(output.variant);
-    if (!isLiteral(output) && !isValue && !isNumber) refuse(`an output for the caller cannot be ${output.variant}`, place);
+    if (!isLiteral(output) && !VALUES.has(output.variant)) refuse(`an output for the caller cannot be ${output.variant}`, place);
     return;
   }
   if (output.variant !== "as_tensor" || output.value.name !== spec.value.arg.name) refuse("the role of another output", place);

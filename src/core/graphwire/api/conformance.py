@@ -168,7 +168,9 @@ def _where(name: str, references: WeightReferences | None) -> str:
 _OF_WEIGHTS: Final = frozenset({"store", "changed", "missing", "size", "tensor", "weights"})
 """The kinds of problems of references."""
 _OF_ARCHIVES: Final = frozenset({"archive", "manifest", "record"})
-_WEIGHTS_PLACE: Final = re.compile(r"data/|.*_config\.json|[^ /]+: ")
+_WEIGHTS_PLACE: Final = re.compile(
+    r"data/|.*_config\.json|[^ /]+: |.* record '(data/|serialized_(state|constants|example))"
+)
 
 
 def refusal(error: GraphwireError) -> str:

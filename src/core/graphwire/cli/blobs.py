@@ -111,7 +111,7 @@ def _remote_archives(place: RemoteFile, blobs: Folder | RemoteFolder) -> Iterato
     from graphwire.wire.remote_files import open_remote
 
     found = DEFAULT_ATTEMPTS.run(
-        place.url, "list the folder", lambda: place.fs.find(place.path.rstrip("/"), detail=True)
+        place, "list the folder", lambda: place.fs.find(place.path.rstrip("/"), detail=True)
     )
     stem = place.path.rstrip("/")
     if stem in {path.rstrip("/") for path in found}:

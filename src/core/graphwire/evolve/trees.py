@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from graphwire.errors import Obstacle
+from graphwire.errors import Obstacle, shown
 from graphwire.schema import INSIDE, TREES, VALUE_VARIANTS, step_text
 
 MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
@@ -236,11 +236,15 @@ def _entry(edits: Edits, entry: Record, where: Where) -> Record:
 
 
 def variant_of(union: Record) -> str:
-    """Return the variant of a union that is set, or an empty text. Files of torch 2.1 and 2.2 write the others as null."""
-    for variant, value in union.items():
-        if value is not None:
-            return variant
-    return ""
+    """Return the variant of a union that is set, or an empty text. Files of torch 2.1 and 2.2 write the others as null.
+
+    Raises:
+        ValueError: two are set. A step would keep one of them, where every reader of later schemas refuses the union.
+    """
+    found = [variant for variant, value in union.items() if value is not None]
+    if len(found) > 1:
+        raise ValueError(f"a value has the variants {shown(found[0])} and {shown(found[1])}")
+    return found[0] if found else ""
 
 
 def name_of(argument: Record) -> str | None:
@@ -284,8 +288,7 @@ def variant_edit(variant: str, change: Callable[[Any], Record]) -> SureEdit:
     """Return an edit that replaces a union by `change` of the content of one variant; unions with another variant stay."""
 
     def edit(union: Record, where: Where) -> Record:
-        content = union.get(variant)
-        return union if content is None else change(content)
+        return change(union[variant]) if variant_of(union) == variant else union
 
     return edit
 

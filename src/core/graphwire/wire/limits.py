@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ from graphwire.errors import (
     pass_on_signal,
     shown,
 )
+
+if TYPE_CHECKING:
+    from graphwire.wire.archive.source import RemoteFile
 
 # ------------------------------------------------------------------------------ bounds that a caller changes one by one
 # checked when they are made, and shown without those that have their defaults.
@@ -188,11 +191,11 @@ class Attempts(Bounds, frozen=True):
         """Return how many seconds an attempt to transfer bytes may take."""
         return self.seconds + nbytes / self.slowest
 
-    def run(self, url: str, what: str, call: Callable[[], T]) -> T:
+    def run(self, file: RemoteFile, what: str, call: Callable[[], T]) -> T:
         """Return what a call returns, after as many attempts as it takes.
 
         Args:
-            url: what errors name.
+            file: what is asked for. Errors name it, and show neither its secrets nor those of its file system's options.
             what: what the call does, as in "read bytes 0 to 9".
 
         Raises:
@@ -205,11 +208,11 @@ class Attempts(Bounds, frozen=True):
         for left in range(self.count - 1, -1, -1):
             try:
                 return call()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - clients have their own classes
                 pass_on_signal(error)
                 told = _told(error)
                 if not left or not _may_pass(told):
-                    raise _final_error(told, url, what) from error
+                    raise _final_error(told, file, what) from _cause(error, file)
             time.sleep(wait * uniform(0.5, 1.0))
             wait = min(2 * wait, self.longest_wait)
         raise AssertionError("there is at least one attempt")
@@ -257,10 +260,16 @@ def _status_of(error: BaseException) -> int | None:
     return None
 
 
-def _final_error(error: Exception, url: str, what: str) -> Exception:
-    from graphwire.wire.remote import shown_text
+def _cause(error: Exception, file: RemoteFile) -> Exception | None:
+    from graphwire.wire.remote import secrets_of, told_cause
 
-    status = _status_of(error)
+    return told_cause(error, *secrets_of(file))
+
+
+def _final_error(error: Exception, file: RemoteFile, what: str) -> Exception:
+    from graphwire.wire.remote import secrets_of, shown_text
+
+    url, status = file.url, _status_of(error)
     if isinstance(error, (GraphwireError, MemoryError)):
         return error
     if isinstance(error, FileNotFoundError) or status in (404, 410):
@@ -274,7 +283,11 @@ def _final_error(error: Exception, url: str, what: str) -> Exception:
     ):
         if isinstance(error, kind):
             return kind(number, text, url)
-    reason = f"HTTP status {status}" if status is not None else shown_text(exception_text(error))
+    reason = (
+        f"HTTP status {status}"
+        if status is not None
+        else shown_text(exception_text(error), *secrets_of(file))
+    )
     return RemoteError(f"cannot {what}: {reason}", remedy=_REMEDY).of(url)
 
 

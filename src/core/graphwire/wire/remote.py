@@ -73,13 +73,21 @@ def shown_text(text: str, url: str = "", options: Mapping[str, Any] | None = Non
         url: the URL that the client was given. A text that repeats a part of its secrets is not shown at all.
         options: those that the client was given. Texts among them, such as tokens, are not shown, but URLs are.
     """
-    for value in _texts(options or {}):
-        if len(value) > 1 and "://" not in value:
-            text = text.replace(value, "…")
-    if url:
-        text = without_secrets(text, [url])
-        parts = re.split(r"[:/?#@&=]", "&".join(_secrets(url)))
-        if any(each in text for each in parts if len(each) > 1):
+    given = [*_texts(options or {})]
+    for value in sorted(
+        (each for each in given if len(each) > 1 and "://" not in each), key=len, reverse=True
+    ):
+        for form in (forms := _forms(value)):
+            text = text.replace(form, "…")
+        # What has to be escaped may be so more than once, as in the `repr` of a list of texts.
+        if len({*forms[:_ESCAPED]}) > 1 and any(
+            each in text for each in re.findall("[0-9A-Za-z]{4,}", value)
+        ):
+            return "its message repeats a part of an option"
+    if found_urls := [each for each in (url, *given) if "://" in each]:
+        text = without_secrets(text, found_urls)
+        parts = re.split(r"[:/?#@&=]", "&".join(secret for each in found_urls for secret in _secrets(each)))
+        if any(form in text for each in parts if len(each) > 1 for form in _forms(each)):
             return "its message repeats a part of the URL's password or query"
     for found in re.finditer(URL_START, text):
         rest = text[found.end() :]
@@ -88,6 +96,19 @@ def shown_text(text: str, url: str = "", options: Mapping[str, Any] | None = Non
         if "?" in rest:
             return f"{text[: found.end()]}{rest.partition('?')[0]}?…"
     return text
+
+
+def _forms(secret: str) -> list[str]:
+    """Return how clients write a secret: as it is, with escapes of Python, of JSON and of URLs, and without those of URLs."""
+    from urllib.parse import quote, unquote
+
+    read = unquote(secret)
+    escaped = [form for each in (secret, read) for form in (each, repr(each)[1:-1], json.dumps(each)[1:-1])]
+    return [*escaped, *(quote(each, safe) for each in (secret, read) for safe in ("/", ""))]
+
+
+_ESCAPED = 6
+"""So many of these forms differ only if something in the secret has to be escaped."""
 
 
 def _secrets(url: str) -> list[str]:
@@ -145,11 +166,11 @@ def open_url(url: str, options: Mapping[str, Any]) -> RemoteFile | str:
         remedy = f"{_INSTALL}, and the package that fsspec names"
         raise RemoteError(
             f"the URL needs a package: {shown_text(str(error), url, options)}", remedy=remedy
-        ).of(shown_url(url)) from _told(error, url)
+        ).of(shown_url(url)) from told_cause(error, url, options)
     except ValueError as error:
         raise RemoteError(
             f"no file system for the URL: {shown_text(str(error), url, options)}", remedy=_INSTALL
-        ).of(shown_url(url)) from _told(error, url)
+        ).of(shown_url(url)) from told_cause(error, url, options)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - clients have their own classes, such as for credentials that are not there
@@ -157,13 +178,23 @@ def open_url(url: str, options: Mapping[str, Any]) -> RemoteFile | str:
         raise RemoteError(
             f"the file system cannot be opened: {shown_text(exception_text(error), url, options)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",
-        ).of(shown_url(url)) from _told(error, url)
+        ).of(shown_url(url)) from told_cause(error, url, options)
     return path if "file" in protocols_of(fs) else RemoteFile(fs, path, shown_url(url))
 
 
-def _told(error: Exception, url: str) -> Exception | None:
-    """Return the cause of an error, for tracebacks; None if the URL has secrets, which the cause may repeat."""
-    return error if shown_url(url) == url else None
+def secrets_of(file: RemoteFile) -> tuple[str, Mapping[str, Any]]:
+    """Return what a file's client knows and messages must not show: its URL, if the client takes one, and the options."""
+    return file.path if "://" in file.path else "", getattr(file.fs, "storage_options", None) or {}
+
+
+def told_cause(error: Exception, url: str, options: Mapping[str, Any]) -> Exception | None:
+    """Return the cause of an error, for tracebacks; None if the URL has secrets, or the cause, or one of its own, repeats one."""
+    here: BaseException | None = error
+    while here is not None and shown_url(url) == url:
+        if shown_text(text := exception_text(here), url, options) != text:
+            return None
+        here = here.__cause__ or here.__context__
+    return error if here is None else None
 
 
 def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,17 +231,26 @@ _PROTOCOLS_OF = {
     "remote_options": "remote_protocol",
 }
 """The options with those of another file system, and the options with its protocol."""
+_PROTOCOLS = frozenset((*_PROTOCOLS_OF.values(), "protocol"))
 _OF_ANY_ORIGIN = frozenset(("accept", "accept-encoding", "accept-language", "range", "user-agent"))
 """The headers that are sent to another origin, too. Any other one may be a secret of the caller, who may allow it by its name."""
 
 
-def _texts(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts among options, at any depth."""
-    for value in options.values():
-        if isinstance(value, str):
+def _texts(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the texts among options, and their long numbers, at any depth; but no names of protocols, which are no secrets."""
+    if isinstance(value, str):
+        if key not in _PROTOCOLS:
             yield value
-        elif isinstance(value, Mapping):
-            yield from _texts(value)
+    elif isinstance(value, bytes):
+        yield from (value.decode("utf-8", "replace"), repr(value)[2:-1])
+    elif isinstance(value, int) and abs(value) > 999:
+        yield str(value)
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _texts(each, name)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for each in value:
+            yield from _texts(each, key)
 
 
 def _origin(url: str) -> str:

@@ -56,7 +56,7 @@ class Ranges(ABC):
                 raise ShortAnswerError(f"{len(data):,} bytes instead of {end - start:,}")
             return data
 
-        return self._attempts.run(self._file.url, f"read bytes {start:,} to {end - 1:,}", whole)
+        return self._attempts.run(self._file, f"read bytes {start:,} to {end - 1:,}", whole)
 
 
 def ranges_of(file: RemoteFile, attempts: Attempts) -> Ranges:
@@ -69,7 +69,7 @@ class _FileSystemRanges(Ranges):
 
     def tail(self, count: int) -> tuple[int, bytes]:
         _, path, url = self._file
-        info = self._attempts.run(url, "find the file", lambda: self._call("info", 0, path))
+        info = self._attempts.run(self._file, "find the file", lambda: self._call("info", 0, path))
         if info.get("type") == "directory":
             raise IsADirectoryError(21, "this is a folder, not an archive; name the file inside it", url)
         size = info.get("size")
@@ -139,7 +139,7 @@ class _HttpRanges(Ranges):
         return answer.size, answer.data
 
     def _end(self, wanted: str, count: int) -> _Answer:
-        return self._attempts.run(self._file.url, "read the end", lambda: self._request(wanted, count))
+        return self._attempts.run(self._file, "read the end", lambda: self._request(wanted, count))
 
     def _read(self, start: int, end: int) -> bytes:
         answer = self._request(f"{start}-{end - 1}", end - start)
@@ -400,10 +400,10 @@ _ONCE = replace(DEFAULT_ATTEMPTS, count=1)
 class _Stream(io.RawIOBase):
     """The bytes of an upload, on their way to the file system."""
 
-    def __init__(self, file: Any, url: str) -> None:
+    def __init__(self, file: Any, target: RemoteFile) -> None:
         super().__init__()
         self._file = file
-        self._url = url
+        self._target = target
         self.count = 0
         """The bytes that were written."""
 
@@ -411,7 +411,7 @@ class _Stream(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        _ONCE.run(self._url, "write the file", lambda: self._file.write(data))
+        _ONCE.run(self._target, "write the file", lambda: self._file.write(data))
         self.count += len(data)
         return len(data)
 
@@ -440,10 +440,10 @@ class RemoteWrite(Resource):
             raise RemoteError("files cannot be written to HTTP servers", remedy=remedy).of(url)
         if not self._target.name:
             raise IsADirectoryError(21, "this is a folder; name a file inside it", url)
-        if self._new and DEFAULT_ATTEMPTS.run(url, "look for the file", lambda: fs.exists(path)):
+        if self._new and DEFAULT_ATTEMPTS.run(self._target, "look for the file", lambda: fs.exists(path)):
             raise FileExistsError(17, "there is such a file already", url)
-        self._file = _ONCE.run(url, "begin to write the file", lambda: fs.open(self._path, "wb"))
-        self._stream = _Stream(self._file, url)
+        self._file = _ONCE.run(self._target, "begin to write the file", lambda: fs.open(self._path, "wb"))
+        self._stream = _Stream(self._file, self._target)
 
     def value(self) -> Any:
         return self._stream
@@ -457,11 +457,11 @@ class RemoteWrite(Resource):
         if error is not None:
             self._discard()
             return
-        fs, path, url = self._target
+        fs, path, _ = self._target
         try:
-            _ONCE.run(url, "finish the file", self._file.close)
+            _ONCE.run(self._target, "finish the file", self._file.close)
             if self._is_moved:
-                _ONCE.run(url, "move the file to its name", lambda: fs.mv(self._path, path))
+                _ONCE.run(self._target, "move the file to its name", lambda: fs.mv(self._path, path))
         except BaseException:
             self._discard()
             raise
@@ -472,7 +472,7 @@ class RemoteWrite(Resource):
         fs, path, url = self._target
         fs.invalidate_cache(path)
         with suppress(PermissionError):
-            info = DEFAULT_ATTEMPTS.run(url, "look at the written file", lambda: fs.info(path))
+            info = DEFAULT_ATTEMPTS.run(self._target, "look at the written file", lambda: fs.info(path))
             if self._stream is not None and info.get("size") not in (None, self._stream.count):
                 problem = f"the written file has {info['size']:,} bytes instead of {self._stream.count:,}"
                 raise RemoteError(problem, remedy="Write it again").of(url)

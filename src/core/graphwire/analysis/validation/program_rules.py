@@ -250,8 +250,11 @@ def _check_spec(
         if value.name is not None:
             walk.check_name((here, ".name"), value.name)
         name = value_name(value.arg)
-        if not _SPECIFIABLE.issuperset(given := variants_of(value.arg)):
-            walk.report((here, ".arg"), "misplaced", f"a {kind} cannot be {' and '.join(given)}")
+        if len(given := variants_of(value.arg)) != 1:
+            report_variants(walk, (here, ".arg"), value.arg)
+            return
+        if not _SPECIFIABLE.issuperset(given):
+            walk.report((here, ".arg"), "misplaced", f"a {kind} cannot be {given[0]}")
         if rule.makes and name is not None:
             targets[rule.makes].add(name)
         if argument is not None and _content(value.arg) != _content(argument):

@@ -78,8 +78,7 @@ def _optional(convert: Callable[[Any], Any]) -> trees.SureEdit:
     """Return an edit of lists of optional tensors that converts each tensor."""
 
     def of_item(item: Record) -> Record:
-        tensor = item.get("as_tensor")
-        return item if tensor is None else {"as_tensor": convert(tensor)}
+        return {"as_tensor": convert(item["as_tensor"])} if trees.variant_of(item) == "as_tensor" else item
 
     return trees.variant_edit(
         "as_optional_tensors", lambda items: {"as_optional_tensors": list(map(of_item, items))}

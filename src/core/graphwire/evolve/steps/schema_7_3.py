@@ -96,7 +96,8 @@ def _constant(convert: Callable[[Record], Record]) -> trees.SureEdit:
 
 
 def _constant_up(value: Record) -> Record:
-    return {"as_bool": value["as_int"]} if type(value.get("as_int")) is bool else _none_variant(value, True)
+    is_bool = trees.variant_of(value) == "as_int" and type(value["as_int"]) is bool
+    return {"as_bool": value["as_int"]} if is_bool else _none_variant(value, True)
 
 
 STEP = Step(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from graphwire.evolve.step import Step
 from graphwire.evolve.steps.schema_7_3 import floats_from_text, floats_to_text
-from graphwire.evolve.trees import Edits, Record, Refuse, Where, rewrite, with_module, without
+from graphwire.evolve.trees import Edits, Record, Refuse, Where, rewrite, variant_of, with_module, without
 from graphwire.schema import ArgumentKind, Version
 
 HIGHER_ORDER = "torch.ops.higher_order."
@@ -30,8 +30,8 @@ def _node_up(node: Record, where: Where) -> Record | None:
         for named in node["inputs"]
     ]
     outputs, bare = node["outputs"], False
-    if len(outputs) == 1 and (listed := outputs[0].get("as_tensors")) is not None:
-        outputs = [{"as_tensor": tensor} for tensor in listed]
+    if len(outputs) == 1 and variant_of(outputs[0]) == "as_tensors":
+        outputs = [{"as_tensor": tensor} for tensor in outputs[0]["as_tensors"]]
     elif len(outputs) == 1:
         bare = True
     return {**node, "inputs": inputs, "outputs": outputs, "is_hop_single_tensor_return": bare}

@@ -150,7 +150,7 @@ class RemoteFile(NamedTuple):
             OSError: the file does not exist, or access is denied.
             RemoteError: everything else that a client raises.
         """
-        return DEFAULT_ATTEMPTS.run(self.url, what, lambda: getattr(self.fs, method)(*args, **options))
+        return DEFAULT_ATTEMPTS.run(self, what, lambda: getattr(self.fs, method)(*args, **options))
 
     def beside(self, location: str) -> RemoteFile:
         """Return a file below the folder of this one.

@@ -432,12 +432,10 @@ class RemoteFolder(Closing):
         return self._member.beside(location).url
 
     def names(self, location: str = "") -> Sequence[str]:
-        folder = (self._file(location) if location else self._member.beside("")).path.rstrip("/")
-        fs = self._member.fs
+        file = self._file(location) if location else self._member.beside("")
+        folder, fs = file.path.rstrip("/"), file.fs
         try:
-            found = self._attempts.run(
-                self.shown(location), "list the folder", lambda: fs.ls(folder, detail=True)
-            )
+            found = self._attempts.run(file, "list the folder", lambda: fs.ls(folder, detail=True))
         except (FileNotFoundError, NotADirectoryError):
             return ()
         names = [
@@ -469,7 +467,7 @@ class RemoteFolder(Closing):
         """Delete a file; nothing happens if there is none."""
         file = self._file(location)
         with suppress(FileNotFoundError):
-            self._attempts.run(file.url, "delete the file", lambda: file.fs.rm_file(file.path))
+            self._attempts.run(file, "delete the file", lambda: file.fs.rm_file(file.path))
 
     def age(self, location: str) -> float:
         """Return the seconds since a file was written.
@@ -483,7 +481,7 @@ class RemoteFolder(Closing):
         file = self._file(location)
         try:
             modified = self._attempts.run(
-                file.url, "find the age of the file", lambda: file.fs.modified(file.path)
+                file, "find the age of the file", lambda: file.fs.modified(file.path)
             )
         except (NotImplementedError, RemoteError) as error:
             if isinstance(error, RemoteError) and not isinstance(error.__cause__, NotImplementedError):

@@ -79,7 +79,7 @@ def find_store(
     folder: Folder | RemoteFolder
     if isinstance(given, RemoteFile):
         text = given.url
-        if "." not in given.name and attempts.run(text, "look for it", lambda: given.fs.isdir(given.path)):
+        if "." not in given.name and attempts.run(given, "look for it", lambda: given.fs.isdir(given.path)):
             given = given.as_folder()
         folder, name = RemoteFolder(given, attempts), given.name
     elif Path(text := os.fspath(given)).is_dir() or text.endswith(("/", os.sep)):
