@@ -245,7 +245,7 @@ def _texts(value: Any, key: str = "") -> Iterator[str]:
         yield from (value.decode("utf-8", "replace"), repr(value)[2:-1])
     elif isinstance(value, int) and abs(value) > 999:
         yield str(value)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, Mapping) and key != "fo":  # whose references are content
         for name, each in value.items():
             yield from _texts(each, name)
     elif isinstance(value, (list, tuple, set, frozenset)):
