@@ -120,9 +120,9 @@ def encode_program(
         record, _ = with_legal_names(record)
         sanitize_payload_names(payloads, legal_path)
     check_saved_program(record, payloads.weights, payloads.constants)
-    in_spec = program.call_spec.in_spec
-    names = signature.parameter_names(record, in_spec, None, EncodeError)
-    signature.check_guards(record, signature.input_numbers(in_spec, names), EncodeError)
+    call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
+    names = signature.parameter_names(record, call.in_spec, None, EncodeError)
+    signature.check_guards(record, signature.input_numbers(call.in_spec, names), EncodeError)
     return record, payloads
 
 
@@ -174,7 +174,7 @@ def _encode_program(
     record.group_sizes = group_sizes_here(record, context.registry)
     signature.check_entry(record, EncodeError)
     signature.check_attributes(record, module.graph, EncodeError)
-    call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
+    call: Any = program.module_call_graph[0].signature
     names = signature.parameter_names(record, call.in_spec, call.out_spec, EncodeError)
     signature.check_parameters(names, module, EncodeError)
     _check_encoded(context, program, record)
@@ -446,7 +446,10 @@ def _decode_examples(context: DecodeContext, request: DecodeRequest, called: Any
         samples, encoded = request.payloads.sample_inputs, examples.encoded_values
         scope = Scope(context, decode_payloads(context, samples, SAMPLE_INPUTS, encoded, ties_noted=True))
         leaves = [decode_argument(scope, leaf) for leaf in examples.leaves]
-        inputs = pytree.unflatten(leaves, decode_treespec(examples.spec, context.registry))
+        stated = request.record.graph_module.module_call_graph[0].signature
+        same = stated is not None and stated.in_spec == examples.spec  # as nearly always: it is decoded
+        spec = called.in_spec if same else decode_treespec(examples.spec, context.registry)
+        inputs = pytree.unflatten(leaves, spec)
         _check_examples(inputs, len(leaves), called)
         return inputs
     except Exception as error:

@@ -652,7 +652,8 @@ class Package(Closing):
         Raises:
             ArchiveError: the record is damaged.
         """
-        self._fetched[name] = self.archive.read(self.member_of(name))
+        if name not in self._fetched:
+            self._fetched[name] = self.archive.read(self.member_of(name))
 
     def program_or_tree_of(self, name: str) -> schema.Program | Tree:
         """Return a program as records if its document can be decoded without a tree, otherwise its tree.

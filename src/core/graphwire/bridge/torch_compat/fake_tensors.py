@@ -6,6 +6,7 @@ with static shapes needs neither until somebody traces it.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,19 @@ def allow_tracing(mode: FakeTensorMode) -> None:
     mode._allow_unsafe_data_ptr_access = False
 
 
+_CPU = torch.device("cpu")
+
+
+def _attributes_on(device: torch.device) -> dict[str, Any]:
+    """Return the attributes of a fake tensor on a device: all but the mode are the same for each. On the CPU they stay so."""
+    return vars(FakeTensor(DecodedMode(), torch.empty(0, device="meta"), device))
+
+
+@functools.cache
+def _cpu_attributes() -> dict[str, Any]:
+    return _attributes_on(_CPU)
+
+
 _make_subclass, _hide_address = torch.Tensor._make_subclass, torch._C._set_throw_on_mutable_data_ptr
 
 
@@ -77,8 +91,8 @@ class FakeTensors:
         """Return a fake tensor on `device` with the sizes, strides and type of `meta`. It takes ownership of `meta`."""
         attributes = self._attributes.get(device)
         if attributes is None:
-            first = FakeTensor(self.mode, torch.empty(0, device="meta"), device)
-            attributes = self._attributes[device] = vars(first)
+            made = _cpu_attributes() if device == _CPU else _attributes_on(device)
+            attributes = self._attributes[device] = {**made, "fake_mode": self.mode}
         fake: FakeTensor = _make_subclass(
             FakeTensor, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
         )

@@ -506,7 +506,8 @@ def _check(entry: zip_layout.Entry, crc: int) -> None:
 def _data_offset(source: Source, entry: zip_layout.Entry) -> int:
     """Return the offset of a record's data, after comparing its local header with the directory."""
     size = zip_layout.LOCAL_HEADER.size
-    header = source.read_at(entry.offset, size + len(entry.raw_name))
+    read = source.read_header if isinstance(source, FileSource) else source.read_at
+    header = read(entry.offset, size + len(entry.raw_name))
     magic, _, flags, method, _, _, crc, stored_bytes, full_size, name_bytes, extra_bytes = (
         zip_layout.LOCAL_HEADER.unpack_from(header)
     )

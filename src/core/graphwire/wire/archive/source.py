@@ -321,6 +321,11 @@ class FileSource:
             parts.append(os.pread(descriptor.number, size, offset))
         return b"".join(parts)
 
+    def read_header(self, offset: int, size: int) -> bytes:
+        """Return the bytes of a range that no view of `map` has: from memory, where that has the whole file."""
+        memory = self._memory.get(None) if self.size <= READ_WHOLE else None
+        return self.read_at(offset, size) if memory is None else bytes(memory[offset : offset + size])
+
     def read_into(self, offset: int, memory: memoryview) -> None:
         descriptor = self._open_descriptor()
         offset += self._start
