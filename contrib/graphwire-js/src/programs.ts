@@ -27,6 +27,7 @@ export const EXTENSIONS: ReadonlySet<string> = new Set([
 ]);
 
 const MAJOR = 8n;
+const FIRST_MINOR = 2n;
 
 /** Reads the tree of a document as a program. */
 export function programOf(tree: Tree, place: string): Program {
@@ -44,8 +45,10 @@ function checkVersion(tree: Tree, place: string): void {
   const version = (tree as ReadonlyMap<string, Tree>).get("schema_version");
   const major = version instanceof Map ? (version as ReadonlyMap<string, Tree>).get("major") : version;
   if (typeof major !== "bigint") throw new GraphwireError("document", "the schema version is absent", place);
-  if (major !== MAJOR) {
-    const release = major < MAJOR ? "an older torch than 2.6" : "a newer schema";
+  const minor = version instanceof Map ? (version as ReadonlyMap<string, Tree>).get("minor") : null;
+  const isBefore = typeof minor === "bigint" && minor < FIRST_MINOR; // no release wrote one (HIS-3)
+  if (major !== MAJOR || isBefore) {
+    const release = major <= MAJOR ? "an older torch than 2.6" : "a newer schema";
     throw new GraphwireError("unsupported", `schema ${major} (${release}) is not supported; 8 is`, place);
   }
 }
