@@ -68,10 +68,12 @@ def test_torch_finds_stack_traces_and_example_inputs(program: ExportedProgram, t
     own = io.BytesIO()
     torch.export.save(program, own)
     expected = _read_by_torch(own.getvalue())
-    read = _read_by_torch(graphwire.dumps(program, target=target))
+    data = graphwire.dumps(program, target=target)
+    read = _read_by_torch(data)
     assert _traces(read) == _traces(expected)
     assert all(all(traces.values()) for traces in _traces(read))
-    assert_same_values(read.example_inputs, program.example_inputs)
+    for each in (read, graphwire.loads(data)):
+        assert_same_values(each.example_inputs, program.example_inputs)
 
 
 def test_our_reader_has_no_use_for_the_pickle(program: ExportedProgram) -> None:
@@ -102,6 +104,51 @@ def test_inputs_that_are_no_tensors_reach_torch(example: tuple[Any, ...]) -> Non
 def test_a_file_that_torch_cannot_read_has_no_pickle(program: ExportedProgram, format: str) -> None:
     with zipfile.ZipFile(io.BytesIO(graphwire.dumps(program, format=format))) as archive:
         assert archive.read("program/data/sample_inputs/model.pt") == b""
+
+
+@pytest.mark.parametrize("target", [None, "torch", "torch-2.9", "torch-2.6"])
+def test_tensors_of_the_meta_device_reach_torch(target: str | None) -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = self.second = torch.nn.Parameter(torch.ones(3, 4, device="meta"))
+            self.empty = torch.nn.Parameter(torch.ones(0, 4, device="meta"), requires_grad=False)
+            self.register_buffer("turned", torch.ones(4, 3, device="meta").t())
+            self.register_buffer("part", torch.ones(40, device="meta")[3:6], persistent=False)
+            self.constant = torch.ones(2, device="meta", dtype=torch.bfloat16)
+            self.real = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            held = x @ self.first, self.second, self.empty, self.turned, self.part, self.constant, self.real
+            return [each + 1 for each in held]
+
+    program = export(Model(), (torch.ones(3, 3, device="meta"),))
+    data = graphwire.dumps(program, target=target)
+    read = [graphwire.loads(data)] if target == "torch-2.6" else [graphwire.loads(data), _read_by_torch(data)]
+    for each in read:
+        for ours, its in ((program.state_dict, each.state_dict), (program.constants, each.constants)):
+            assert {name: _facts(held) for name, held in ours.items()} == {
+                name: _facts(held) for name, held in its.items()
+            }
+        assert each.example_inputs[0][0].is_meta
+        assert [result.shape for result in each.module()(torch.ones(3, 3, device="meta"))]
+    assert graphwire.content_hash(data) == graphwire.content_hash(graphwire.dumps(program, format="cbor"))
+
+
+def _facts(held: torch.Tensor) -> Any:
+    return type(held), held.requires_grad, held.device, held.dtype, held.shape, held.stride()
+
+
+def test_keys_that_no_utf8_has_reach_torch() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            return {"\udfff": x["\ud800"] + 1}
+
+    program = export(Model(), ({"\ud800": torch.ones(2)},))
+    data = graphwire.dumps(program, target="torch")
+    for each in (graphwire.loads(data), _read_by_torch(data)):
+        assert_same_values(each.example_inputs, program.example_inputs)
+        assert list(each.module()({"\ud800": torch.ones(2)})) == ["\udfff"]
 
 
 def test_provenance_reaches_torch_in_a_file_for_it() -> None:

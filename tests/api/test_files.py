@@ -15,7 +15,7 @@ import torch
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.errors import ChecksumError
+from graphwire.errors import ArchiveError, ChecksumError
 from graphwire.testing import assert_same_program
 
 
@@ -107,6 +107,18 @@ def test_a_file_object_stays_open_and_where_the_caller_left_it(
         assert not file.closed
     assert_same_program(first, program)
     assert_same_program(second, program)
+
+
+def test_a_file_object_that_gives_nothing_is_told(data: bytes) -> None:
+    class NotYet(io.RawIOBase):
+        def read(self, size: int = -1) -> None:
+            """As of a pipe that does not wait."""
+
+    closed = io.BytesIO(data)
+    closed.close()
+    for file in (closed, NotYet()):
+        with pytest.raises(ArchiveError, match="no bytes"):
+            graphwire.load(file)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])

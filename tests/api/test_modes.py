@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import graphwire
@@ -18,6 +19,14 @@ class _Zeros(TorchDispatchMode):
     """A mode that falsifies every result."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        return torch.zeros_like(result) if isinstance(result, torch.Tensor) else result
+
+
+class _ZerosOfFunctions(TorchFunctionMode):
+    """The same of functions."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         return torch.zeros_like(result) if isinstance(result, torch.Tensor) else result
 
@@ -36,6 +45,7 @@ MODES: dict[str, Callable[[], Any]] = {
     "no gradients": torch.no_grad,
     "fake tensors": FakeTensorMode,
     "a mode of one's own": _Zeros,
+    "a mode of functions": _ZerosOfFunctions,
     "a default device": lambda: torch.device("meta"),
     "a default type": _default_dtype,
     "autocast": lambda: torch.autocast("cpu", torch.bfloat16),

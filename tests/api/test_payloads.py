@@ -199,7 +199,7 @@ def test_a_pending_conjugation_or_negation_stays_pending(make: Callable[[Tensor]
 def test_weights_on_the_meta_device_come_back_there() -> None:
     program = export(nn.Linear(3, 2, device="meta"), (torch.ones(1, 3, device="meta"),))
     data = graphwire.dumps(program)
-    assert weight_records(data) == {}
+    assert set(weight_records(data).values()) == {0}
     assert_same_program(graphwire.loads(data), program)
 
 

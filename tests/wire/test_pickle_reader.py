@@ -102,6 +102,7 @@ PLAIN = [
     float("inf"),
     "",
     "text",
+    "\ud800",
     "é" * 300,
     "\U0001f642",
     b"",
@@ -437,7 +438,6 @@ HOSTILE = {
     ),
     # text
     "text that is no UTF-8": (body(b"X\x01\x00\x00\x00\xff"), "not UTF-8"),
-    "text of a lone surrogate": (body(b"X\x03\x00\x00\x00\xed\xa0\x80"), "not UTF-8"),
     "name without end": (body(b"c" + b"x" * 100_000), "a name has no end"),
     "name that is no text": (b"\x80\x04NN\x93.", "not text"),
 }

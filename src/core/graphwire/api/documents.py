@@ -362,8 +362,10 @@ def documents_for_target(
         raise EncodeError(f"{reader.name} reads JSON, not {format}", remedy='Write it with format="json"')
     provider = _provider(format, registry)
     documents, dropped, found = {}, [], list[NarrowedRange]()
-    for name, (program, payloads) in programs.items():
+    for name, held in programs.items():
         texts: list[str] = []
+        in_archive = reader is None or reader.layout is not None
+        program, payloads = held[1].as_torch_writes(held[0]) if in_archive else held
         if reader is None:
             document = _document_of_today(program, payloads, wire_format, provider, texts, checked=checked)
         else:
@@ -374,7 +376,7 @@ def documents_for_target(
             else:
                 data = document_for(written, reader, wire_format, texts)
                 beside = replace(payloads, examples=written.example_inputs, encoded=written.encoded_values)
-                document = Document(data, ".json", beside)
+                document = Document(data, ".json", beside, lists_examples=False)
         documents[name] = document
         dropped += [Omission(OMITTED, why, name) for why in texts]
     if reader is None:

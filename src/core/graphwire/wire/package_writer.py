@@ -81,6 +81,8 @@ def write_package(
             if references is not None:
                 archive.write(REFERENCES, write_references(references), compress=compress)
             absent = absent_records((each.payloads for each in documents.values()), references)
+            unlisted = (each.payloads.records for each in documents.values() if not each.lists_examples)
+            absent |= {name for names in unlisted for name in names if name.startswith(SAMPLE_INPUTS)}
             _write_records(
                 archive, digests, documents, extra_files or {}, spec, compress, dropped_examples, absent
             )
@@ -206,9 +208,8 @@ def _write_records(
         examples = _pack_examples(name, document.payloads, spec, dropped_examples)
         for kind, member in config_members(name, spec).items():
             metas = getattr(document.payloads, kind)
-            if (
-                metas or kind != "sample_inputs" or examples is not None
-            ):  # with a config, graphwire's readers need not read the pickle
+            # With a config of example inputs, graphwire's readers need not read the pickle.
+            if kind != "sample_inputs" or (document.lists_examples and (metas or examples is not None)):
                 archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=compress)
         member = spec.member("sample_inputs", name)
         if examples is None:

@@ -35,6 +35,15 @@ class Record(Protocol):
         ...
 
 
+class _Nothing:
+    """The record of a tensor without elements."""
+
+    nbytes, lends = 0, True
+
+    def view(self) -> memoryview:
+        return memoryview(b"")
+
+
 class RecordCheck(Protocol):
     """Compares the bytes of a record with their checksum while they are read."""
 
@@ -259,6 +268,26 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         kept = {name: each for name, each in self.records.items() if not name.startswith(SAMPLE_INPUTS)}
         return replace(self, sample_inputs={}, examples=None, records=kept)
 
+    def as_torch_writes(self, program: schema.Program) -> tuple[schema.Program, Payloads]:
+        """Return a program and these payloads with tensors of the meta device as torch writes them: with an empty record."""
+        if "placement" not in program.requires:
+            return program, self
+        tables, records = [], dict(self.records)
+        for (folder, metas), stem in zip(self._tables(), ("weight", "tensor", "tensor"), strict=True):
+            named = dict(metas)
+            tables.append(named)
+            for index, (name, meta) in enumerate(metas.items()):
+                described = meta.tensor_meta
+                if meta.placement == "meta" and described is not None and extent(described) is not None:
+                    # Of every program of a file: whoever has this name has nothing in it.
+                    named[name] = replace(meta, placement=None, path_name=f"{stem}_meta_{index}")
+                    records[f"{folder}{stem}_meta_{index}"] = _Nothing()
+        weights, constants, samples = tables
+        left = extensions_of(meta for table in tables for meta in table.values())
+        requires = [name for name in program.requires if name != "placement" or name in left]
+        payloads = replace(self, weights=weights, constants=constants, sample_inputs=samples, records=records)
+        return replace(program, requires=requires), payloads
+
     def check_read(self, program: schema.Program) -> None:
         """Check that every value that a program needs was read, and that ties agree.
 
@@ -447,3 +476,5 @@ class Document(NamedTuple):
     payloads: Payloads
     providers: Sequence[schema.PluginRequirement] = ()
     """The distribution that provides the wire format, and those that the program needs besides; empty for graphwire's formats."""
+    lists_examples: bool = True
+    """Whether the document has the example inputs, whose tensors then are records; otherwise only torch's pickle has them."""

@@ -464,9 +464,6 @@ def open_source(source: Readable, limits: Limits) -> Source:
         return BufferSource(source)
     if isinstance(source, (str, os.PathLike)):
         return _open_path(os.fspath(source), limits)
-    if isinstance(source, io.BytesIO):
-        data = source.getvalue()
-        return BufferSource(memoryview(data)[_start(source, len(data)) :])
     if not hasattr(source, "read"):
         raise ArchiveError(f"{type_text(source)} is not a path, a binary file or bytes").about("file")
     if isinstance(cast("object", source), io.TextIOBase):
@@ -475,7 +472,8 @@ def open_source(source: Readable, limits: Limits) -> Source:
         return _open_object(source, limits)
     except ValueError as error:  # a closed file, or one that is not readable
         raise ArchiveError(
-            f"the file object returns no bytes ({error})", remedy='Open the file with "rb"'
+            f"the file object returns no bytes ({error})",
+            remedy='Open the file with "rb", and close it afterwards',
         ) from error
     except Exception as error:
         note_caller(error)
@@ -516,6 +514,9 @@ def type_text(value: object) -> str:
 
 
 def _open_object(source: Any, limits: Limits) -> Source:
+    if isinstance(source, io.BytesIO):
+        data = source.getvalue()
+        return BufferSource(memoryview(data)[_start(source, len(data)) :])
     descriptor = _regular_descriptor(source)
     if descriptor is not None:
         size = os.fstat(descriptor).st_size
@@ -604,7 +605,9 @@ def _can_seek(source: Any) -> bool:
 def _read_all(source: Any, limits: Limits) -> bytes:
     parts = []
     size = 0
-    while part := source.read(_READ_BYTES):
+    while (part := source.read(_READ_BYTES)) is None or part:
+        if part is None:  # of a stream that does not wait
+            raise ArchiveError("the file object has no bytes yet", remedy="Read it when they are there")
         if not isinstance(part, bytes):
             raise _gives_text()
         parts.append(part)

@@ -157,7 +157,7 @@ class _Machine:
 
     def _text(self, size: int) -> str:
         try:
-            return self._bytes(size).decode("utf-8")
+            return self._bytes(size).decode("utf-8", "surrogatepass")  # as Python does
         except UnicodeDecodeError:
             self._damaged("a text is not UTF-8")
 

@@ -149,7 +149,7 @@ class PickleWriter:
             self.put(b"\x8a" + bytes([len(data)]) + data)
 
     def _text(self, value: str) -> None:
-        data = value.encode("utf-8")
+        data = value.encode("utf-8", "surrogatepass")  # as Python does
         self.put(b"X" + struct.pack("<I", len(data)) + data)
 
 
@@ -290,7 +290,7 @@ class _Storages(msgspec.Struct):
         sizes, strides = known_integers(described.sizes), known_integers(described.strides)
         if sizes is None or strides is None or described.storage_offset.as_int is None:
             raise EncodeError("its size is symbolic")
-        storage = None if meta.placement == "meta" else self._storage(meta)
+        storage = None if described.device.type == "meta" else self._storage(meta)
         return pickle_globals.StridedTensor(
             storage,
             described.dtype_text,
