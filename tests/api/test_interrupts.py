@@ -1,13 +1,17 @@
-"""An interrupt of a save or a load leaves nothing behind: no state of the process, no file, no thread.
+"""An interrupt of a save or a load leaves nothing behind: no state of the process, no file, no thread; and the caller gets it.
 
-An interrupt is made by a trace function before any line of graphwire and at the start of any function, by a signal at any time,
-and by an audit hook, which Python runs between two steps of what is one step of graphwire, at each call of the system. Only where
-a block is about to hold something, or gives it back, in one or two lines of Python, none is made by the first and the last.
+It, or another exception that has nothing to do with the program, is made by a trace function before any line of graphwire and
+at the start of any function, by a signal at any time, and by an audit hook, which Python runs between two steps of what is one
+step of graphwire, at each call of the system. Only where a block is about to hold something, or gives it back, in one or two
+lines of Python, none is made by the first and the last.
 """
 
 from __future__ import annotations
 
+import ast
 import gc
+import inspect
+import linecache
 import signal
 import sys
 import tempfile
@@ -21,6 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import fsspec
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
@@ -29,9 +34,11 @@ from nightly import IS_NIGHTLY, by_day
 from small_programs import SMALL_PROGRAMS
 
 import graphwire
+import graphwire_plugins
+from graphwire.errors import causes_of
 from graphwire.process import one_build_at_a_time
 
-SOURCES = str(Path(graphwire.__file__).parent)
+SOURCES, PLUGINS = (str(Path(each.__file__).parent) for each in (graphwire, graphwire_plugins))
 
 
 class Large(torch.nn.Module):
@@ -67,6 +74,7 @@ def folder() -> Path:
 def calls() -> dict[str, Callable[[], object]]:
     """What is interrupted, each done once before."""
     (folder() / "stores").mkdir()
+    fsspec.filesystem("memory").pipe("/interrupts.pt2", (folder() / "model.pt2").read_bytes())
     program = SMALL_PROGRAMS["cond"]().program
     large = torch.export.export(Large(), (torch.ones(2, 600),))
     made: dict[str, Callable[[], object]] = {
@@ -79,6 +87,9 @@ def calls() -> dict[str, Callable[[], object]]:
         "save weights": partial(_save_weights, large, "weights.safetensors", count()),
         "save blobs": partial(_save_weights, large, "blobs", count()),
         "load weights": partial(graphwire.load, folder() / "weights.safetensors.pt2"),
+        "load module": partial(graphwire.load_module, folder() / "model.pt2"),
+        "inspect": lambda: str(graphwire.inspect(folder() / "model.pt2")),
+        "load a URL": partial(graphwire.load, "memory://interrupts.pt2"),
     }
     for call in made.values():
         call()
@@ -95,15 +106,21 @@ def _save_weights(program: torch.export.ExportedProgram, name: str, number: Iter
 @cache
 def lines(name: str) -> int:
     """How many lines and starts of functions of graphwire a call comes by."""
-    return interrupted(calls()[name], None)
+    return interrupted(calls()[name], None)[0]
 
 
 RESTORING = {"__enter__", "__exit__", "__del__", "begin", "end", "close", "_discard", "file_of"}
 """The functions that hold something, or give it back."""
 
 
-def restores(frame: FrameType | None) -> bool:
-    """Whether a frame, or one that it was called from, is of such a function."""
+def restores(frame: FrameType | None, *, by_line: bool = False) -> bool:
+    """Whether a frame, or one that it was called from, is of such a function, or at a `with`, by which a block ends, too."""
+    if (
+        by_line
+        and frame
+        and linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with ")
+    ):
+        return True
     while frame is not None and frame.f_code.co_filename == __file__:  # of an audit hook
         frame = frame.f_back
     while frame is not None and frame.f_code.co_filename != __file__:
@@ -113,31 +130,53 @@ def restores(frame: FrameType | None) -> bool:
     return False
 
 
-def interrupted(call: Callable[[], object], at: int | None) -> int:
-    """Make a call, and interrupt it before the line or at the start of the function of that number; how many it came by."""
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted(
+    call: Callable[[], object], at: int | None, interrupt: Callable[[], object] = interrupt
+) -> tuple[int, BaseException | None, BaseException | None]:
+    """Make a call, and interrupt it before the line or at the start of the function of that number.
+
+    Returns:
+        how many it came by, what `interrupt` raised, and what the call raised.
+    """
     visits = 0
+    raised = found = None
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal visits
+        nonlocal visits, raised
         if not frame.f_code.co_filename.startswith(SOURCES):
             return None
-        comes_by = event in ("line", "call")
+        is_resumed = (
+            frame.f_code.co_flags & inspect.CO_GENERATOR
+        )  # or ends: Python drops what is raised there
+        comes_by = event == "line" or (event == "call" and not is_resumed)
         visits += comes_by
-        if at is not None and visits >= at and comes_by and not interrupts and not restores(frame):
-            interrupts.append(visits)
-            raise KeyboardInterrupt
+        if (
+            at is not None
+            and visits >= at
+            and comes_by
+            and raised is None
+            and not restores(frame, by_line=True)
+        ):
+            try:
+                interrupt()
+            except BaseException as error:
+                raised = error
+                raise
         return trace
 
-    interrupts: list[int] = []
     usual = sys.gettrace()
     sys.settrace(trace)
     try:
         call()
-    except KeyboardInterrupt:
-        pass
+    except BaseException as error:
+        found = error
     finally:
         sys.settrace(usual)
-    return visits
+    return visits, raised, found
 
 
 def left() -> Left:
@@ -180,8 +219,11 @@ NAMES = (
     "load",
     "load copies",
     "load weights",
+    "load module",
+    "load a URL",
     "convert",
     "verify",
+    "inspect",
 )
 MOMENTS = st.floats(0, 1, exclude_max=True)
 EXAMPLES = by_day(25, by_night=settings().max_examples)
@@ -196,13 +238,44 @@ def _finalizers_are_not_told_of() -> Iterator[None]:
     sys.unraisablehook = usual
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
-@given(st.sampled_from(NAMES), MOMENTS)
+class TimeLimit(Exception):
+    """What a handler of the caller's raises."""
+
+
+OF_CALLER = (
+    KeyboardInterrupt,
+    SystemExit,
+    TimeLimit,
+    TimeoutError,
+    RuntimeError,
+    MemoryError,
+    RecursionError,
+)
+
+
+@settings(deadline=None, max_examples=3 * EXAMPLES)
+@given(st.sampled_from(NAMES), MOMENTS, st.sampled_from(OF_CALLER))
 @pytest.mark.slow
-def test_an_interrupt_at_any_step_leaves_nothing(name: str, moment: float) -> None:
+def test_an_interrupt_at_any_step_leaves_nothing(name: str, moment: float, kind: type[BaseException]) -> None:
+    """The caller gets it. Only what Python itself raises may be told in an error of graphwire."""
+
+    def raise_it(*_: object) -> None:
+        raise kind
+
     call, count = calls()[name], lines(name)
     before = left()
-    interrupted(call, 1 + int(moment * count))
+    handler = signal.signal(signal.SIGALRM, raise_it)
+    of_handler = issubclass(kind, (TimeLimit, OSError)) or kind is RuntimeError
+    by = partial(signal.raise_signal, signal.SIGALRM) if of_handler else raise_it
+    try:
+        _, raised, found = interrupted(call, 1 + int(moment * count), by)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    of_ours = isinstance(found, graphwire.errors.GraphwireError) or name == "verify"  # returns what is wrong
+    is_told = kind is RecursionError and of_ours
+    assert is_told or raised in causes_of(found)
+    assert is_told or found is raised or kind is MemoryError
+    del raised, found
     assert_nothing_is_left(before)
 
 
@@ -293,10 +366,6 @@ def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
     assert_nothing_is_left(before)
 
 
-class TimeLimit(Exception):
-    """What a handler of the caller's raises."""
-
-
 def _time_is_up(_number: int, _frame: FrameType | None) -> None:
     raise TimeLimit
 
@@ -333,3 +402,28 @@ def test_what_the_handler_of_a_signal_raises_reaches_the_caller(name: str) -> No
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, handler)
         assert raised > 10
+
+
+TAKES_ANY = {"BaseException", "Exception", "OSError", "RuntimeError"}
+"""Classes of what handlers of signals raise."""
+
+
+def test_no_except_takes_what_the_handler_of_a_signal_raises() -> None:
+    found = []
+    for file in (*Path(SOURCES).rglob("*.py"), *Path(PLUGINS).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+                kinds: list[ast.expr] = node.args
+            elif isinstance(node, ast.ExceptHandler) and not isinstance(node.type, ast.Call):
+                kinds = (
+                    node.type.elts
+                    if isinstance(node.type, ast.Tuple)
+                    else [node.type or ast.Name("Exception")]
+                )
+                if any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node)):
+                    continue
+            else:
+                continue
+            if TAKES_ANY.intersection(map(ast.unparse, kinds)) and file.name != "process.py":  # for who waits
+                found.append(f"{file.name}:{node.lineno}")
+    assert found == [], "use `unless_interrupted` or `Ignored` of graphwire.errors"

@@ -38,12 +38,13 @@ escaped. The attributes hold the original texts.
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple, Self
+from types import BuiltinFunctionType, FunctionType, TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
 
 __all__ = [
     "ArchiveError",
@@ -201,7 +202,8 @@ def located(place: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        locate(error, place())
+        with Ignored(Exception):  # an interrupt may come before the loop has its first item
+            locate(error, place())
         raise
 
 
@@ -209,7 +211,7 @@ def exception_text(error: BaseException) -> str:
     """Return an exception's type and message, even if its `__str__` raises."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 foreign code
+    except unless_interrupted(Exception):  # foreign code
         text = ""
     kind = type(error).__name__
     return f"{kind}: {text}" if text else kind
@@ -242,12 +244,12 @@ def note_caller(error: BaseException) -> None:
     BaseException.add_note(error, _OfCaller("raised by an object passed to graphwire"))
 
 
-def raised_by_signal(error: BaseException) -> BaseException | None:
+def raised_by_signal(error: BaseException | None) -> BaseException | None:
     """Return what the handler of a signal raised, the error or one of its causes: it runs between any two steps of other code,
     which may take it for a failure of its own."""
     import signal
 
-    handlers = filter(callable, map(signal.getsignal, signal.valid_signals()))
+    handlers = filter(callable, map(signal.getsignal, range(1, signal.NSIG)))  # `valid_signals` takes longer
     codes = {_code_of(each) for each in handlers}
     for each in causes_of(error):
         trace = each.__traceback__
@@ -273,10 +275,23 @@ def _code_of(function: Any) -> Any:
     return getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
 
 
-def pass_on_signal(error: BaseException) -> None:
-    """Raise what the handler of a signal raised, as every `except` that goes on without the code that failed does first."""
-    if (raised := raised_by_signal(error)) is not None:
-        raise raised
+E = TypeVar("E", bound=BaseException)
+
+
+def unless_interrupted(*kinds: type[E]) -> tuple[type[E], ...]:
+    """Return what an `except` catches that converts an error or goes on: these kinds, but nothing while an interrupt, or what the
+    handler of a signal raised, passes."""
+    error = sys.exception()
+    return () if isinstance(error, KeyboardInterrupt) or raised_by_signal(error) is not None else kinds
+
+
+class Ignored(suppress):
+    """A context that ends with an error of these kinds as if there were none, but lets pass what `unless_interrupted` does."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        return bool(unless_interrupted(BaseException)) and super().__exit__(kind, error, trace)
 
 
 def is_of_caller(error: BaseException) -> bool:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from graphwire.errors import DecodeError, UnknownTypeError
+from graphwire.errors import DecodeError, UnknownTypeError, unless_interrupted
 from graphwire.registry import ConstantCodec, Tree, hookimpl
 from graphwire_plugins.dtensors import DTensors
 from graphwire_plugins.library import qualified_name, subclasses
@@ -75,7 +75,7 @@ class JaggedTensors:
         try:
             sizes = {"jagged_dim": dimension, "min_seqlen": shortest, "max_seqlen": longest}
             made = torch.nested.nested_tensor_from_jagged(values, offsets, *(lengths or [None]), **sizes)
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        except unless_interrupted(RuntimeError, ValueError, TypeError, IndexError) as error:
             raise DecodeError(f"the parts of a jagged tensor are wrong: {error}") from error
         return as_weight(made, parameter, requires_grad)
 
@@ -161,7 +161,7 @@ class QuantizedTensors:
                     )
                 ):
                     return torch._make_per_channel_quantized_tensor(integers, scales, zeros, axis)
-        except (RuntimeError, TypeError, IndexError) as error:
+        except unless_interrupted(RuntimeError, TypeError, IndexError) as error:
             raise DecodeError(f"the parts of a quantized tensor are wrong: {error}") from error
         raise DecodeError(f"no quantized tensor is described by {tree!r:.200} and {len(tensors)} tensors")
 
@@ -232,7 +232,7 @@ class SparseTensors:
         check_memory(*tensors)
         try:
             sparse = _made(layout, sizes, coalesced, tensors)
-        except (RuntimeError, ValueError, TypeError) as error:
+        except unless_interrupted(RuntimeError, ValueError, TypeError) as error:
             raise DecodeError(f"the indices or elements of a sparse tensor are wrong: {error}") from error
         return as_weight(sparse, parameter, requires_grad)
 
@@ -325,7 +325,7 @@ class TensorSubclasses:
         inner = dict(zip(attributes, tensors, strict=False))
         try:
             made = kind.__tensor_unflatten__(inner, context, torch.Size(sizes), tuple(strides))
-        except Exception as error:
+        except unless_interrupted(Exception) as error:
             raise DecodeError(
                 f"{name} cannot be rebuilt from its parts: {type(error).__name__}: {error}"
             ) from error

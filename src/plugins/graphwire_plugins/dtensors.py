@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphwire.errors import DecodeError, EncodeError
+from graphwire.errors import DecodeError, EncodeError, unless_interrupted
 from graphwire.registry import Tree
 from graphwire_plugins.script_states import as_weight, check_memory, weight_fields
 
@@ -106,7 +106,7 @@ class DTensors:
                 )
             try:
                 wanted = local_shape(mesh, sizes, placements)
-            except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            except unless_interrupted(RuntimeError, ValueError, TypeError, IndexError) as error:
                 raise DecodeError(f"the placements of a DTensor do not fit its sizes: {error}") from error
             if tuple(local.shape) != wanted:
                 raise DecodeError(
@@ -114,7 +114,7 @@ class DTensors:
                 )
         try:
             return as_weight(_made(local, mesh, placements, sizes, strides), parameter, requires_grad)
-        except (RuntimeError, ValueError, TypeError, AssertionError) as error:
+        except unless_interrupted(RuntimeError, ValueError, TypeError, AssertionError) as error:
             raise DecodeError(f"torch makes no DTensor of this shard: {error}") from error
 
 

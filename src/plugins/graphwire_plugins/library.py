@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from graphwire.errors import PluginError, exception_text
+from graphwire.errors import PluginError, exception_text, unless_interrupted
 
 
 def check_installed(name: str) -> None:
@@ -38,7 +38,7 @@ def library(name: str, *needed: str) -> Any:
             getattr(found, each)
     except MemoryError:
         raise
-    except Exception as error:  # a library that is damaged, or too old, fails in any way
+    except unless_interrupted(Exception) as error:  # a library that is damaged, or too old, fails in any way
         raise PluginError(
             f"the library {name} of this wire format cannot be used: {exception_text(error)}",
             remedy=f"Repair it: pip install --upgrade --force-reinstall {name}",

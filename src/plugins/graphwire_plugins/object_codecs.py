@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
+from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, unless_interrupted
 from graphwire.registry import Tree
 from graphwire.schema.texts.treespec import decode_value, encode_value, hashable, is_named_member
 from graphwire.wire.document import check_expanded_size
@@ -151,7 +151,7 @@ def _torch_value(kind: type, text: str) -> Any:
     if kind is torch.device:
         try:
             return torch.device(text)
-        except RuntimeError as error:
+        except unless_interrupted(RuntimeError) as error:
             raise DecodeError(f"torch knows no device {text!r:.80}") from error
     found = vars(torch).get(text)
     if type(found) is not kind:
@@ -285,7 +285,7 @@ class ScriptObjects:
         try:
             check_state(name, state)
         except DecodeError as error:
-            raise EncodeError(error.problem) from None
+            raise EncodeError(error.problem) from error
         tensors: list[Any] = []
         return {"class": name, "state": encode_data(state, tensors)}, tensors
 
@@ -308,7 +308,7 @@ class ScriptObjects:
                 made = torch.ScriptObject.__new__(torch.ScriptObject)
                 try:
                     torch.ScriptObject.__setstate__(made, (state, name))
-                except (RuntimeError, TypeError) as error:
+                except unless_interrupted(RuntimeError, TypeError) as error:
                     raise DecodeError(
                         f"torch cannot make a {name!r:.200} here: {str(error).splitlines()[0]}",
                         remedy="Load the library that registers the class before the program",

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError
+from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError, unless_interrupted
 from graphwire.registry import MetadataKey, OpHandler, hookimpl
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 
@@ -447,7 +447,7 @@ def _is_registered(operator: str, overload: str) -> bool:
 
     try:
         torch._C._get_schema(operator, "" if overload == "default" else overload)
-    except RuntimeError:
+    except unless_interrupted(RuntimeError):
         return False
     return True
 

@@ -135,9 +135,9 @@ def read_json(text: bytes, location: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise _damaged(location, f"the JSON is not UTF-8 ({error.reason} at byte {error.start})") from error
     except _ProblemError as error:
-        raise _damaged(location, str(error)) from None
-    except RecursionError:
-        raise _damaged(location, "the JSON is nested too deeply") from None
+        raise _damaged(location, str(error)) from error
+    except RecursionError as error:
+        raise _damaged(location, "the JSON is nested too deeply") from error
     except ValueError as error:  # JSONDecodeError, and numbers of thousands of digits
         raise _damaged(location, f"it does not contain valid JSON ({error})") from error
     if type(tree) is not dict:

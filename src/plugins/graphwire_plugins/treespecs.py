@@ -11,7 +11,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, shown
+from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, shown, unless_interrupted
 from graphwire.registry import Tree, TreespecSerializer, hookimpl
 from graphwire.schema.texts.treespec import (
     decode_value,
@@ -96,7 +96,7 @@ class FunctionSchemas:
             case {"schema": str(text), **rest} if not rest and _is_shallow(text):
                 try:
                     return ConstantNode(torch._C.parse_schema(text))
-                except RuntimeError as error:
+                except unless_interrupted(RuntimeError) as error:
                     raise DecodeError(f"invalid operator schema: {text!r:.200}") from error
         raise DecodeError(f"no operator schema is described by {tree!r:.80}")
 

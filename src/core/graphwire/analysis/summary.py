@@ -14,7 +14,7 @@ from graphwire.analysis.diff.facts import UNKNOWN, Labels, argument_text, range_
 from graphwire.analysis.interface import Interface
 from graphwire.analysis.load_report import LoadReport, ProcessGroup, named_groups
 from graphwire.analysis.validation.value_rules import number_text
-from graphwire.errors import GraphwireError, exception_text, pass_on_signal
+from graphwire.errors import GraphwireError, exception_text, unless_interrupted
 from graphwire.schema.texts.metadata import DECLARED, parse_json
 
 if TYPE_CHECKING:
@@ -323,8 +323,9 @@ def _told(key: str, texts: Mapping[str, str], registry: Registry | None) -> list
     try:
         values = {name: decode_value(parse_json(text)) for name, text in texts.items()}
         return [(f"{name}", f"{value}") for name, value in declared.section(values)]
-    except Exception as error:  # noqa: BLE001 # a plugin's code: the rest of the summary does not depend on it
-        pass_on_signal(error)
+    except unless_interrupted(
+        Exception
+    ) as error:  # a plugin's code: the rest of the summary does not depend on it
         return [("", str(error) if isinstance(error, GraphwireError) else exception_text(error))]
 
 

@@ -43,6 +43,7 @@ from graphwire.errors import (
     OpsetError,
     Problem,
     problems_of,
+    unless_interrupted,
 )
 from graphwire.evolve.plain_values import walk_nodes
 from graphwire.evolve.planner import plan_for
@@ -145,7 +146,9 @@ class Archive(Closing):
     def _repr_html_(self) -> str | None:
         try:
             return self.inspect(self.file)._repr_html_()
-        except (GraphwireError, OSError):  # closed or damaged: a notebook then shows the text
+        except unless_interrupted(
+            GraphwireError, OSError
+        ):  # closed or damaged: a notebook then shows the text
             return None
 
     @property

@@ -23,7 +23,7 @@ from graphwire.errors import (
     FormatError,
     GraphwireError,
     LimitError,
-    pass_on_signal,
+    unless_interrupted,
 )
 from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swapped
 from graphwire.registry import Registry, Tree
@@ -138,8 +138,7 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | RemoteFile | Non
         else:
             try:
                 data = _external(tensor.data, meta.dtype, folder, left, limits)
-            except (GraphwireError, OSError) as error:
-                pass_on_signal(error)
+            except unless_interrupted(GraphwireError, OSError) as error:
                 payloads.unread[tensor.name] = (
                     error.problem if isinstance(error, GraphwireError) else str(error)
                 )

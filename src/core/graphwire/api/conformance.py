@@ -29,6 +29,7 @@ from graphwire.errors import (
     SchemaError,
     ValidationError,
     WeightsError,
+    unless_interrupted,
 )
 from graphwire.process import TYPE_ANALYSIS, Threads
 from graphwire.registry import default_registry
@@ -346,7 +347,7 @@ def suite_cases(folder: Path) -> list[SuiteCase]:
         for path in sorted((folder / "trees").glob("*.json")):
             table = _read_vectors(path.read_bytes())
             cases += [_vector(table.format, row) for row in table.vectors]
-    except (OSError, msgspec.MsgspecError, KeyError) as error:
+    except unless_interrupted(OSError, msgspec.MsgspecError, KeyError) as error:
         raise ArchiveError(
             f"{str(folder)!r} is not a conformance suite ({error})",
             remedy="Pass --suite with the folder `conformance` of graphwire's sources",

@@ -546,7 +546,8 @@ def program_after_plan(program: Program, plan: planner.Plan, registry: Registry)
         try:
             planner.check_stored_marks(changed, registry)
         except OpsetError as error:
-            raise planner.blamed_on(error, plan) from None
+            planner.blamed_on(error, plan)
+            raise
         try:
             planner.check_stored_marks(changed, registry, lowered)
         except OpsetError as error:
@@ -567,7 +568,7 @@ def _applied(program: Program, plan: planner.Plan, registry: Registry) -> Progra
     try:
         check_valid(changed)
     except ValidationError as error:
-        raise _invalid(plan, error.problems) from None
+        raise _invalid(plan, error.problems) from error
     return changed
 
 

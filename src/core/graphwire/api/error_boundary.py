@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +24,7 @@ from graphwire.errors import (
     DecodeError,
     EncodeError,
     GraphwireError,
+    Ignored,
     Place,
     RemoteError,
     causes_of,
@@ -85,7 +85,7 @@ class Boundary:
         if converted is None:
             return
         record, format = ("", "")
-        with suppress(Exception):  # The archive may be too damaged to know.
+        with Ignored(Exception):  # The archive may be too damaged to know.
             record, format = self._record() if callable(self._record) else self._record
         converted.of(self._file, record, format)
         if converted is not error:

@@ -12,14 +12,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from graphwire.analysis.load_report import STRIPPABLE, LoadReport, Strippable, WriteReport
 from graphwire.api.error_boundary import Boundary, source_name
 from graphwire.api.weights import LoadWeights, SaveWeights
-from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, SchemaError
+from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, Ignored, SchemaError
 from graphwire.process import LOG
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
@@ -375,7 +375,7 @@ def public_function(
             except Exception as error:
                 signature = inspect.signature(function)
                 if unknown := kwargs.keys() - signature.parameters.keys():
-                    raise _unknown_option(function.__name__, min(unknown), signature.parameters) from None
+                    raise _unknown_option(function.__name__, min(unknown), signature.parameters) from error
                 if error.__traceback__ is None or error.__traceback__.tb_next is None:
                     raise  # The call itself failed: its arguments do not fit the signature.
                 given = signature.bind_partial(*args, **kwargs).arguments
@@ -414,7 +414,7 @@ def _named(files: tuple[str, ...], given: dict[str, Any]) -> str:
 
 
 def _registry(given: dict[str, Any]) -> Registry | None:
-    with suppress(Exception):  # `registry=` may be the wrong argument.
+    with Ignored(Exception):  # `registry=` may be the wrong argument.
         return registry_or_installed(given.get("registry"))
     return None
 

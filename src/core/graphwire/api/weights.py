@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Problem, WeightsError
+from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Ignored, Problem, WeightsError
 from graphwire.registry import Registry, remedy_for_requirements
 from graphwire.schema import PluginRequirement, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.source import Closing, RemoteFile, UniversalPath, located, type_text, url_of
@@ -516,7 +516,7 @@ def store_files(choice: WeightChoice, registry: Registry) -> Iterator[str]:
     chosen = chosen_checkpoint(choice)
     if not Path(str(chosen.location)).is_dir():
         yield str(chosen.location)
-    with suppress(GraphwireError, OSError):
+    with Ignored(GraphwireError, OSError):
         from graphwire.wire.weights.opened_stores import find_store, store_named
 
         place = find_store(registry, chosen.location, chosen.kind, links=True)

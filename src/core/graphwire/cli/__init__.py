@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
 
 from graphwire.cli.terminal import Output, columns, failure_tree
+from graphwire.errors import unless_interrupted
 
 # -------------------------------------------------------------- the command `graphwire`: its subcommands and exit codes
 # This module only parses arguments and reports errors. A command's module is imported when the command runs, or its help is
@@ -128,7 +129,7 @@ def _main(words: list[str]) -> int:
             parser.error(f"unrecognized arguments: {' '.join(more)}")
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
-    except Exception as error:  # noqa: BLE001 - of a plugin that adds its command
+    except unless_interrupted(Exception) as error:  # of a plugin that adds its command
         Output().failure(error)
         return FAILED
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug, words=words)
@@ -151,7 +152,7 @@ def _main(words: list[str]) -> int:
     except KeyboardInterrupt as error:
         output.failure(error)
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback unless asked for
+    except unless_interrupted(Exception) as error:  # the last line of defence: no traceback unless asked for
         output.failure(error)
         if getattr(arguments, "json", False):
             output.json({"error": failure_tree(error)}, problem=True, indent=None)
@@ -348,7 +349,7 @@ def _close_quietly() -> None:
     """Prevent a second failure when the interpreter flushes a closed pipe at exit."""
     try:
         descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):
+    except unless_interrupted(OSError, ValueError):
         return
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 

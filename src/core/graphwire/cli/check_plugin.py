@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphwire.cli.files import FAILED, FOUND, OK
 from graphwire.cli.terminal import Output
-from graphwire.errors import PluginError
+from graphwire.errors import PluginError, unless_interrupted
 
 if TYPE_CHECKING:
     from graphwire.registry import PluginInfo, WeightStore
@@ -123,7 +123,7 @@ def _location(store: WeightStore, given: str | None) -> str:
     with tempfile.TemporaryDirectory() as folder:
         try:
             return named if store.find(Folder(folder), named) == named else ""
-        except Exception:  # noqa: BLE001 a plugin's code: the suite says what is wrong with it
+        except unless_interrupted(Exception):  # a plugin's code: the suite says what is wrong with it
             return named
 
 

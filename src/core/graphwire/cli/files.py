@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from graphwire.cli.options import open_options, place_of
 from graphwire.cli.terminal import Output, failure_tree
 from graphwire.display import size_text
-from graphwire.errors import ArchiveError, GraphwireError
+from graphwire.errors import ArchiveError, GraphwireError, Ignored, unless_interrupted
 
 if TYPE_CHECKING:
     from graphwire.wire.archive.source import Readable
@@ -51,7 +51,7 @@ class Input(msgspec.Struct, frozen=True, eq=False):
         """The size of the file; 0 if unknown."""
         try:
             return self.source.stat().st_size if isinstance(self.source, Path) else 0
-        except (OSError, ValueError):  # a null character in the name
+        except unless_interrupted(OSError, ValueError):  # a null character in the name
             return 0
 
 
@@ -75,7 +75,7 @@ def input_named(name: str) -> Input:
 
 def regular(found: Input) -> Input:
     """Return a file that a folder or list has, with an error if it is a pipe or a device: nobody may ever write to a pipe."""
-    with suppress(OSError, ValueError):
+    with Ignored(OSError, ValueError):
         if isinstance(found.source, Path) and not (
             stat.S_ISREG(mode := found.source.stat().st_mode) or stat.S_ISDIR(mode)
         ):
@@ -119,7 +119,7 @@ def _files_below(folder: Path) -> Iterator[Input]:
                 if file.suffix.lower() == SUFFIX:
                     found = True
                     yield regular(Input(str(file), file, file.relative_to(folder)))
-    except OSError as error:
+    except unless_interrupted(OSError) as error:
         yield Input(str(folder), folder, PurePath(), error)
         return
     if not found:
@@ -171,7 +171,7 @@ def for_each_file(
                 code = task(each)
             except BrokenPipeError:
                 raise
-            except Exception as error:
+            except unless_interrupted(Exception) as error:
                 # The other files are read all the same.
                 if getattr(error, "argument", ""):
                     raise  # an option is wrong, for all files
@@ -252,7 +252,7 @@ class ReadFiles:
             return
         is_open = hasattr(place, "fileno")
         # There may be no such file, or a null character in its name, or a stream that is no file.
-        with suppress(OSError, ValueError):
+        with Ignored(OSError, ValueError):
             status = os.fstat(place.fileno()) if is_open else Path(place).stat()
             if stat.S_ISREG(status.st_mode):  # a device or pipe is written to, not replaced
                 yield status.st_dev, status.st_ino
@@ -278,7 +278,7 @@ class ReadFiles:
         for each in self._inputs:
             yield each.name, each.source
             if each.error is None and each.name != STDIN:
-                with suppress(GraphwireError, OSError), graphwire.open(each.source, **options) as archive:
+                with Ignored(GraphwireError, OSError), graphwire.open(each.source, **options) as archive:
                     yield from ((f"of {each.name}", file) for file in archive.weight_files())
         for option in READ_OPTIONS:
             given = getattr(self._arguments, option, None)
@@ -343,7 +343,7 @@ class Destination(NamedTuple):
             yield
         except BaseException:
             for each in reversed(made):
-                with suppress(OSError):  # another has written into it
+                with Ignored(OSError):  # another has written into it
                     each.rmdir()
             raise
 
@@ -389,7 +389,7 @@ def destination_of(target: str, read: ReadFiles, *, is_program: bool = False) ->
 
 
 def _is_zip(path: Path) -> bool:
-    with suppress(OSError, ValueError):  # there is no such file, or a null character in its name
+    with Ignored(OSError, ValueError):  # there is no such file, or a null character in its name
         if path.is_file():
             with path.open("rb") as file:
                 return file.read(4) == b"PK\3\4"

@@ -165,7 +165,7 @@ def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from None
+        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("this is not a JSON object, such as '{\"anon\": true}'")
     return value
@@ -190,7 +190,7 @@ def _target(text: str) -> str:
     try:
         return target_named(text).name
     except GraphwireError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _limit(text: str) -> tuple[str, int]:

@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from typing import Any, Literal, TextIO, TypeAlias
 
 from graphwire.display import Section, size_text
-from graphwire.errors import GraphwireError, PluginError, escaped, exception_text, shortened
+from graphwire.errors import (
+    GraphwireError,
+    Ignored,
+    PluginError,
+    escaped,
+    exception_text,
+    shortened,
+    unless_interrupted,
+)
 
 # -------------------------------- translate remedies for the command line: Python arguments become command-line options
 
@@ -212,7 +220,7 @@ def columns() -> int:
     """Return the width of lines: `COLUMNS`, or else the terminal's, or else 80. `shutil` has the same, and imports much."""
     try:
         return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(1).columns or 80
-    except (ValueError, OSError):
+    except unless_interrupted(ValueError, OSError):
         return 80
 
 
@@ -326,7 +334,7 @@ class Output:
 
             self._write(self.stderr, "".join(traceback.format_exception(error)).rstrip("\n"))
         head, *more = failure_lines(error, name)
-        with contextlib.suppress(OSError):  # Standard error may be closed.
+        with Ignored(OSError):  # Standard error may be closed.
             self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: error:', 'error')} {head}")
             for line in more:
                 self._write(self.stderr, f"  {line}")

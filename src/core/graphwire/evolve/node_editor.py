@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire import schema
-from graphwire.errors import GraphwireError, OpsetError, Problem, exception_text, pass_on_signal, shown
+from graphwire.errors import GraphwireError, OpsetError, Problem, exception_text, shown, unless_interrupted
 from graphwire.evolve.plain_values import (
     Value,
     decode_value,
@@ -539,7 +539,7 @@ class NodeEditor:
         try:
             argument = _well_typed(encode_value(value))
         except (TypeError, KeyError) as error:
-            raise TypeError(f"the argument {name!r} cannot be written: {error}") from None
+            raise TypeError(f"the argument {name!r} cannot be written: {error}") from error
         return NamedArgument(name, argument, kind, isinstance(value, tuple) and argument.as_sequence is None)
 
     def _inputs(
@@ -617,7 +617,7 @@ def _well_typed(record: R) -> R:
     try:
         msgspec.convert(msgspec.to_builtins(record), type(record))
     except msgspec.ValidationError as error:
-        raise TypeError(f"{type(record).__name__}: {error}") from None
+        raise TypeError(f"{type(record).__name__}: {error}") from error
     return record
 
 
@@ -728,8 +728,9 @@ def _edited(
         return list(editor.finished())
     except OpsetError as error:
         problems.append(Problem(place, "refused", f"{node.target}: {error.problem}"))
-    except Exception as error:  # noqa: BLE001 - third-party code: report its failure with its place, like a refusal
-        pass_on_signal(error)
+    except unless_interrupted(
+        Exception
+    ) as error:  # third-party code: report its failure with its place, like a refusal
         text = str(error) if isinstance(error, GraphwireError) else exception_text(error)
         problems.append(Problem(place, "failed", f"{node.target}: {text}"))
     return [node]

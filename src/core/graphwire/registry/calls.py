@@ -20,6 +20,7 @@ from graphwire.errors import (
     GraphwireError,
     PluginError,
     UnknownOperatorError,
+    unless_interrupted,
 )
 from graphwire.registry.interfaces import MetadataKey, StoredTensor, StoreIndex
 from graphwire.registry.provisions import HOOKS, YIELDING, Provision, error_text, methods_of, shown
@@ -148,9 +149,9 @@ def calling(
     """
     try:
         yield
-    except BaseException as error:
+    except unless_interrupted(BaseException) as error:
         of_system = isinstance(error, OSError) and not isinstance(error, FileExistsError)
-        passes = isinstance(error, (GraphwireError, Warning, KeyboardInterrupt, *passing))
+        passes = isinstance(error, (GraphwireError, Warning, *passing))
         if passes or (of_system and _is_own(error)):
             raise
         name = str(getattr(error, "name", None) or "") if isinstance(error, ImportError) else ""

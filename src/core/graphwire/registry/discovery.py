@@ -24,7 +24,7 @@ from graphwire.errors import (
     PluginConflictError,
     PluginError,
     Problem,
-    pass_on_signal,
+    unless_interrupted,
 )
 from graphwire.registry import interfaces
 from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated, restored_torch
@@ -224,11 +224,8 @@ def load_plugin(
             provided = provisions_of(plugin)
         if stated is not None:
             provided.problems.extend(_misstated(provided.claimed, stated))
-    except KeyboardInterrupt:
-        raise
     # A plugin is foreign code: even one that exits the interpreter on import must not affect the others.
-    except BaseException as error:  # noqa: BLE001
-        pass_on_signal(error)
+    except unless_interrupted(BaseException) as error:
         return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
     seconds = time.perf_counter() - start
     heavy = ["it imports torch at module level"] if not had_torch and "torch" in sys.modules else []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from graphwire.errors import PluginError, pass_on_signal
+from graphwire.errors import PluginError, unless_interrupted
 from graphwire.registry.interfaces import PROJECT
 from graphwire.registry.provisions import HOOKS, error_text
 
@@ -65,7 +65,7 @@ def entry_points_in_files(group: str) -> list[EntryPointLine] | None:
         return None
     try:
         return list(_lines_by_distribution(group))
-    except (_UnusualError, OSError, UnicodeDecodeError):
+    except unless_interrupted(_UnusualError, OSError, UnicodeDecodeError):
         return None
 
 
@@ -240,8 +240,7 @@ def _found_by_metadata() -> list[FoundPlugin]:
                 for each in found.entry_points
                 if each.group == PROJECT or each.group.startswith(f"{PROJECT}.")
             )
-        except Exception as error:  # noqa: BLE001 foreign files may be malformed in any way
-            pass_on_signal(error)
+        except unless_interrupted(Exception) as error:  # foreign files may be malformed in any way
             folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
             reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
             rows.append(FoundPlugin(name or folder, name or folder, version, str, reason))
@@ -260,8 +259,7 @@ def _has_our_group(distribution: Distribution) -> bool:
         if PROJECT.encode() in error.object:
             raise
         return False
-    except Exception as error:  # noqa: BLE001 no readable file of that name
-        pass_on_signal(error)
+    except unless_interrupted(Exception):  # no readable file of that name
         return False
     return bool(text) and re.search(rf"^\s*\[\s*{PROJECT}\s*[].]", text or "", re.MULTILINE) is not None
 

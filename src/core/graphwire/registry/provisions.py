@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.errors import GraphwireError, pass_on_signal
+from graphwire.errors import GraphwireError, unless_interrupted
 from graphwire.registry import interfaces
 
 MOST = 10_000
@@ -44,7 +44,7 @@ def error_text(error: BaseException) -> str:
         if isinstance(error, GraphwireError):
             return error.problem
         text = " ".join(f"{type(error).__name__}: {error}".split())
-    except Exception:  # noqa: BLE001 even its text may fail
+    except unless_interrupted(Exception):  # even its text may fail
         text = f"{type(error).__name__}"
     return f"{text:.500}".removesuffix(": ")
 
@@ -313,8 +313,7 @@ def _implementations(plugin: Any, problems: list[str]) -> list[tuple[str, Any]]:
         try:
             function = getattr(plugin, name)
             options = getattr(function, f"{interfaces.PROJECT}_impl", None)
-        except Exception as error:  # noqa: BLE001 an unreadable attribute is not a hook
-            pass_on_signal(error)
+        except unless_interrupted(Exception):  # an unreadable attribute is not a hook
             continue
         if isinstance(options, dict):
             found.append((options.get("specname") or name, function))
@@ -343,11 +342,12 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
         if isinstance(result, (str, bytes, Mapping, type)) or not isinstance(result, Iterable):
             raise WrongError(f"returns {shown(result)}, not a list of {hook.protocol.__name__}")
         providers = list(islice(result, MOST + 1))
-    except (WrongError, KeyboardInterrupt):
+    except WrongError:
         raise
-    except BaseException as error:  # noqa: BLE001 foreign code: not even its exit may affect the other plugins
-        pass_on_signal(error)
-        raise WrongError(f"fails: {error_text(error)}") from None
+    except unless_interrupted(
+        BaseException
+    ) as error:  # foreign code: not even its exit may affect the other plugins
+        raise WrongError(f"fails: {error_text(error)}") from error
     if len(providers) > MOST:
         raise WrongError(f"provides more than {MOST:,} things")
     return providers
@@ -371,8 +371,7 @@ def _checked(hook: Hook, provider: Any) -> tuple[dict[str, Any], list[str]]:
                 wrong.append(f"it has no `{name}`")
         except WrongError as error:
             wrong.append(f"`{name}` is {error}")
-        except Exception as error:  # noqa: BLE001 a property is foreign code
-            pass_on_signal(error)
+        except unless_interrupted(Exception) as error:  # a property is foreign code
             wrong.append(f"`{name}` raises {error_text(error)}")
     wrong += _method_problems(provider, hook)
     return facts, wrong or _further_problems(hook, provider, facts)
@@ -450,7 +449,6 @@ def _method_problems(provider: Any, hook: Hook) -> list[str]:
 def _method(provider: Any, name: str) -> Any:
     try:
         method = getattr(provider, name, None)
-    except Exception as error:  # noqa: BLE001 a property is foreign code
-        pass_on_signal(error)
+    except unless_interrupted(Exception):  # a property is foreign code
         return None
     return method if callable(method) else None

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError, pass_on_signal
+from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError, unless_interrupted
 from graphwire.registry.calls import BLOCK_VARIABLE
 from graphwire.registry.discovery import (
     ALLOW_VARIABLE,
@@ -178,8 +178,7 @@ def _types_of_all(
     for serializer_name, serializer in serializers.items():
         try:
             types = _types_of(serializer_name, serializer)
-        except Exception as error:  # noqa: BLE001 foreign code; the others continue
-            pass_on_signal(error)
+        except unless_interrupted(Exception) as error:  # foreign code; the others continue
             failures[serializer_name] = error_text(error)
             named = f"the treespec serializer {serializer_name!r} of {owners[serializer_name]}"
             message = f"{named} is dropped: {failures[serializer_name]}"

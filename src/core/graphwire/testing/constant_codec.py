@@ -21,7 +21,7 @@ from torch.export import ExportedProgram
 
 from graphwire.api.loading import load, loads
 from graphwire.api.programs import dumps, from_schema, save, to_schema
-from graphwire.errors import DecodeError, GraphwireError
+from graphwire.errors import DecodeError, GraphwireError, unless_interrupted
 from graphwire.registry import ConstantCodec, Registry, Tree
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import ProviderSuite, registry_with, saved_again
@@ -183,7 +183,7 @@ def _as_weight(value: Any, is_param: bool, requires_grad: bool) -> Any:
         if is_param:
             return torch.nn.Parameter(value, requires_grad=requires_grad)
         return value.requires_grad_(requires_grad)
-    except RuntimeError:
+    except unless_interrupted(RuntimeError):
         return None
 
 

@@ -21,7 +21,7 @@ from graphwire.errors import (
     LimitError,
     SchemaError,
     UnknownFormatError,
-    pass_on_signal,
+    unless_interrupted,
 )
 from graphwire.registry import (
     BoundedFormat,
@@ -165,7 +165,7 @@ def check_plugin_tree(
             place=f"{place}: {error.place}" if error.place else place,
             remedy="None, bool, int, float, str, bytes, lists, and dicts with text keys make a tree (exactly these types): "
             "let the plugin write such",
-        ) from None
+        ) from error
 
 
 def check_expanded_size(
@@ -284,7 +284,7 @@ def decode_json_record(decoder: msgspec.json.Decoder[_T], data: bytes, what: str
             if lost_a_key(tree, data):
                 raise msgspec.DecodeError("a key occurs twice in one object")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, LimitError) as error:
-        raise ArchiveError(f"{what} damaged: {error}", place=place) from None
+        raise ArchiveError(f"{what} damaged: {error}", place=place) from error
     return value
 
 
@@ -359,7 +359,7 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
         raise LimitError(f"the tree is too deep or too large to be written as {wire_format.name}") from error
     except ImportError as error:
         raise _lacks_library(wire_format, error) from error
-    except Exception as error:
+    except unless_interrupted(Exception) as error:
         raise FormatError(f"the tree cannot be written as {wire_format.name} ({error})") from error
     if type(data) is not bytes:
         kind = type(data).__name__
@@ -496,7 +496,7 @@ def read_document(
         raise LimitError(f"the {wire_format.name} document is too deep or too large to be read") from error
     except ImportError as error:
         raise _lacks_library(wire_format, error) from error
-    except Exception as error:
+    except unless_interrupted(Exception) as error:
         raise FormatError(f"the bytes are not a {wire_format.name} document ({error})") from error
     try:
         measure_tree(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
@@ -517,8 +517,7 @@ def _lacks_library(wire_format: WireFormat, error: ImportError) -> FormatError:
 def _claims(wire_format: WireFormat, head: bytes) -> bool:
     try:
         return wire_format.matches(head)
-    except Exception as error:  # noqa: BLE001 - plugin code: a format that fails does not recognize the document
-        pass_on_signal(error)
+    except unless_interrupted(Exception):  # plugin code: a format that fails does not recognize the document
         return False
 
 

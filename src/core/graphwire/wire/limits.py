@@ -15,8 +15,8 @@ from graphwire.errors import (
     LimitError,
     RemoteError,
     exception_text,
-    pass_on_signal,
     shown,
+    unless_interrupted,
 )
 
 if TYPE_CHECKING:
@@ -208,8 +208,7 @@ class Attempts(Bounds, frozen=True):
         for left in range(self.count - 1, -1, -1):
             try:
                 return call()
-            except Exception as error:  # noqa: BLE001 - clients have their own classes
-                pass_on_signal(error)
+            except unless_interrupted(Exception) as error:  # clients have their own classes
                 told = _told(error)
                 if not left or not _may_pass(told):
                     raise _final_error(told, file, what) from _cause(error, file)

@@ -319,8 +319,8 @@ def _buffers(document: Document, spec: LayoutSpec) -> set[str]:
     try:
         specs = json.loads(document.data)["graph_module"]["signature"]["input_specs"]
         return {each["buffer"]["buffer_name"] for each in specs if each.get("buffer")}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ArchiveError("the document is not JSON in the schema of torch 2.2") from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ArchiveError("the document is not JSON in the schema of torch 2.2") from error
 
 
 def _providers(documents: Iterable[Document]) -> dict[str, PluginRequirement]:

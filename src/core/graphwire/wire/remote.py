@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import PurePath
 from typing import Any
 
-from graphwire.errors import RemoteError, exception_text, pass_on_signal
+from graphwire.errors import RemoteError, exception_text, unless_interrupted
 from graphwire.wire.archive.source import URL_START, RemoteFile
 
 # ------------------------------------------------------------ tells URLs from paths, and opens the file systems of URLs
@@ -173,8 +173,9 @@ def open_url(url: str, options: Mapping[str, Any]) -> RemoteFile | str:
         ).of(shown_url(url)) from told_cause(error, url, options)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - clients have their own classes, such as for credentials that are not there
-        pass_on_signal(error)
+    except unless_interrupted(
+        Exception
+    ) as error:  # clients have their own classes, such as for credentials that are not there
         raise RemoteError(
             f"the file system cannot be opened: {shown_text(exception_text(error), url, options)}",
             remedy="Look at storage_options=: they are those of fsspec's file system",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from graphwire.errors import ArchiveError, RemoteError
+from graphwire.errors import ArchiveError, Ignored, RemoteError
 from graphwire.process import Resource, Step, Threads
 from graphwire.wire.archive.source import RemoteFile, allocate
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Attempts, ShortAnswerError
@@ -481,11 +481,11 @@ class RemoteWrite(Resource):
         """Leave nothing of the file."""
         fs = self._target.fs
         if self._is_moved:
-            with suppress(Exception):
+            with Ignored(Exception):
                 self._file.close()
-            with suppress(Exception):
+            with Ignored(Exception):
                 fs.rm_file(self._path)
             return
-        with suppress(Exception):
+        with Ignored(Exception):
             self._file.discard()
         self._file.closed = True  # Otherwise the garbage collector would close it, which ends the upload.

@@ -141,8 +141,8 @@ def canonicalize(program: schema.Program) -> schema.Program:
     """
     try:
         return _canonical(program)
-    except RecursionError:
-        raise LimitError("the program nests too deeply to be made canonical") from None
+    except RecursionError as error:
+        raise LimitError("the program nests too deeply to be made canonical") from error
 
 
 def _canonical(program: schema.Program) -> schema.Program:

@@ -294,8 +294,8 @@ def program_content(program: schema.Program, arranged_already: Arrangement | Non
     """
     try:
         return content_bytes(_content(program, arranged_already or arrangement(program)))
-    except RecursionError:
-        raise LimitError("the program nests too deeply to be compared") from None
+    except RecursionError as error:
+        raise LimitError("the program nests too deeply to be compared") from error
 
 
 def arrangement(program: schema.Program) -> Arrangement:
@@ -311,8 +311,8 @@ def arrangement(program: schema.Program) -> Arrangement:
         form = arrange_graph(graph, _interface_names(signature))
         texts = [text for each in walk(form) for text in expressions_of(each)]
         return Arrangement(signature, form, SymbolNames(texts, program.range_constraints))
-    except RecursionError:
-        raise LimitError("the program nests too deeply to be compared") from None
+    except RecursionError as error:
+        raise LimitError("the program nests too deeply to be compared") from error
 
 
 # --------------------------------------------------------------------------------------------------------- content

@@ -15,7 +15,7 @@ from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.tensors.coded_values import codec_for
 from graphwire.bridge.torch_compat.private import script_class_name
 from graphwire.bridge.torch_compat.pytree import class_name
-from graphwire.errors import DecodeError, EncodeError, pass_on_signal, shown
+from graphwire.errors import DecodeError, EncodeError, shown, unless_interrupted
 
 Nodes = Mapping[torch.fx.Node, schema.Argument]
 """The arguments that refer to the values of a graph, by FX node: the scope of an encoder."""
@@ -169,12 +169,11 @@ def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> schem
         )
     try:
         return schema.Argument(as_operator=encode_operator(context, value).name)
-    except (EncodeError, TypeError) as error:
-        pass_on_signal(error)
+    except unless_interrupted(EncodeError, TypeError) as error:
         raise EncodeError(
             f"no argument of the schema can represent {shown(value)}",
             remedy="Pass it as a graph input, or register a constant codec or operator handler for it",
-        ) from None
+        ) from error
 
 
 Encoder = Callable[[EncodeContext, Nodes, Any], schema.Argument]

@@ -28,6 +28,7 @@ from graphwire.errors import (
     UnknownTypeError,
     located,
     shown,
+    unless_interrupted,
 )
 from graphwire.registry import OWN_METADATA, TORCH_METADATA
 from graphwire.schema import NodeSource, ValueMetadata
@@ -247,11 +248,11 @@ def _function_name(context: EncodeContext, function: Any) -> str:
 def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], texts: dict[str, str]) -> None:
     try:
         rows = [(name + "", _function_name(context, function)) for name, function in stack]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         raise EncodeError(
             "the stack of source functions is not a list of names and functions",
             remedy="Use pairs of a name and a function in `source_fn_stack`, or leave it out",
-        ) from None
+        ) from error
     if not rows:
         return
     if any("," in part or ";" in part for row in rows for part in row):
@@ -300,7 +301,7 @@ def encode_custom(context: EncodeContext, custom: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(
             f"meta['custom'] is not data that JSON can represent ({error})", remedy="Keep plain data there"
-        ) from None
+        ) from error
     if repr(json.loads(text)) != repr(custom):
         context.unsaved.setdefault(
             "that values in meta['custom'] are tuples, or of others than JSON's types", ""
@@ -366,8 +367,8 @@ def _declared_text(value: Any, place: str) -> str:
         check_plugin_tree(tree, "the metadata of a plugin's key", place, escaped=True)
         text = json.dumps(tree)
         decode_value(parse_json(text), place)
-    except RecursionError:
-        raise EncodeError("the value is nested too deeply, or contains itself", place=place) from None
+    except RecursionError as error:
+        raise EncodeError("the value is nested too deeply, or contains itself", place=place) from error
     except (DecodeError, SchemaError) as error:
         raise EncodeError(f"the encoded value could not be decoded: {error.problem}", place=place) from error
     return text
@@ -391,8 +392,8 @@ def _decode_declared(context: DecodeContext, text: str, key: str) -> Any:
         return _kept(context, text, key, UNDECLARED)
     try:
         return decode_value(parse_json(text), f"metadata[{key!r}]")
-    except RecursionError:
-        raise DecodeError(f"the metadata {key!r:.80} is nested too deeply") from None
+    except RecursionError as error:
+        raise DecodeError(f"the metadata {key!r:.80} is nested too deeply") from error
     except UnknownTypeError:  # an enum that nobody imported; a program computes the same without
         return _kept(context, text, key, UNKNOWN_TYPE)
 
@@ -591,5 +592,5 @@ def move_nodes(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
             anchor.append(node)
     try:
         graph.lint()
-    except RuntimeError as error:
+    except unless_interrupted(RuntimeError) as error:
         raise DecodeError(f"nodes cannot be at their recorded positions: {error}") from error

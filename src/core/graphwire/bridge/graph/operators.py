@@ -21,8 +21,8 @@ from graphwire.errors import (
     Problem,
     UnknownOperatorError,
     exception_text,
-    pass_on_signal,
     shown,
+    unless_interrupted,
 )
 from graphwire.evolve.plain_values import decode_value, walk_nodes
 from graphwire.registry import (
@@ -187,7 +187,6 @@ def _named(context: EncodeContext, target: Any) -> Operator:
             if name is None or not _is_own(registry, handler, name, target):
                 continue
         except GraphwireError as error:
-            pass_on_signal(error)
             failures.append(error)  # another handler may own the target
             continue
         if (owner := registry.op_handler(name)) is not None:
@@ -222,8 +221,8 @@ def name_of_operator(registry: Registry, function: Any) -> str | None:
             name = handler.name_of(function)
             if name is not None and _is_own(registry, handler, name, function):
                 return name
-        except Exception as error:  # noqa: BLE001 a plugin's code, needed for metadata only
-            pass_on_signal(error)
+        except unless_interrupted(Exception):  # a plugin's code, needed for metadata only
+            pass
     return None
 
 
@@ -234,8 +233,7 @@ def operator_schemas(names: Iterable[str], registry: Registry) -> dict[str, str]
         handler = registry.op_handler(name)
         try:
             target = None if handler is None else handler.resolve(name)
-        except Exception as error:  # noqa: BLE001 a plugin's code; the page then lacks the schema
-            pass_on_signal(error)
+        except unless_interrupted(Exception):  # a plugin's code; the page then lacks the schema
             continue
         schema = getattr(target, "_schema", None)
         if schema is not None:
@@ -287,7 +285,7 @@ def _call_handler(
         return getattr(handler, method)(argument)
     except GraphwireError:
         raise
-    except Exception as error:
+    except unless_interrupted(Exception) as error:
         owner = context.registry.owner_of_handler(handler)
         raise kind(
             f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {shown(argument)}: "
@@ -408,8 +406,9 @@ def signature_mismatches(before: Program, after: Program, registry: Registry) ->
         handler = registry.op_handler(node.target)
         try:
             operator = None if handler is None else handler.resolve(node.target)
-        except Exception as error:  # noqa: BLE001 a plugin's code; an error is raised when something needs the operator
-            pass_on_signal(error)
+        except unless_interrupted(
+            Exception
+        ):  # a plugin's code; an error is raised when something needs the operator
             continue
         if operator is None and node.target not in had:
             problems.append(Problem(place, "no-operator", f"this installation has no operator {node.target}"))

@@ -39,7 +39,7 @@ from graphwire.bridge.graph.values import (
 )
 from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
 from graphwire.bridge.torch_compat import fake_tensors, private
-from graphwire.errors import DecodeError, GraphwireError, GraphwireWarning
+from graphwire.errors import DecodeError, GraphwireError, GraphwireWarning, unless_interrupted
 from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, variant_of
 from graphwire.wire.document import check_expanded_size
 
@@ -427,7 +427,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
             result = fake_tensors.run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
     except GraphwireError:
         raise
-    except Exception as error:
+    except unless_interrupted(Exception) as error:
         raise DecodeError(
             f"the results of {record.target} cannot be computed on metadata ({type(error).__name__}: {error})",
             remedy="Its library must register a fake implementation, or the upgrader must describe its results",

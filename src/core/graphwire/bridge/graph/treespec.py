@@ -21,6 +21,7 @@ from graphwire.errors import (
     LimitError,
     UnknownTypeError,
     exception_text,
+    unless_interrupted,
 )
 from graphwire.registry import (
     Registry,
@@ -102,8 +103,8 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
     types = _types_of(spec, registry)
     try:
         return _decode(spec, types, "")
-    except RecursionError:
-        raise LimitError("a treespec nests containers too deep for Python's recursion limit") from None
+    except RecursionError as error:
+        raise LimitError("a treespec nests containers too deep for Python's recursion limit") from error
 
 
 # ---------------------------------------------------------------------------------------------------------- encoding
@@ -159,12 +160,13 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
             if plain and container is collections.defaultdict:
                 return _encode_node(dict, context[1], registry, plain=False)
             raise
-        except Exception as error:
+        except unless_interrupted(Exception) as error:
             raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
         try:
             _check_context(by, version, tree)
         except EncodeError as error:
-            raise blamed(error, by.serializer) from None
+            blamed(error, by.serializer)
+            raise
         text = _quoted(tree) if type(tree) is str else dump_json(tree)
         return with_version(by.name, version), text, _Served(by, version)
     registered = pytree.registration_of(container)
@@ -179,7 +181,7 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
         return with_version(registered.name, 2), text, _Served(registered, 2)
     try:
         dumpable = registered.to_dumpable(context)
-    except Exception as error:
+    except unless_interrupted(Exception) as error:
         raise EncodeError(_failure(f"`to_dumpable_context` of {registered.name}", error)) from error
     return registered.name, dump_json(dumpable), _Served(registered, 1)
 
@@ -321,7 +323,7 @@ def _decode_context(served: _Served, node: TreeSpec) -> Any:
                 context = fit(context, node.children)
         except GraphwireError:
             raise
-        except Exception as error:
+        except unless_interrupted(Exception) as error:
             raise DecodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
     else:
         context, arity = _registered_context(by, served.version, node.context)
@@ -335,7 +337,7 @@ def _registered_context(registered: pytree.Registration, version: int, tree: Any
     if registered.from_dumpable is not None:
         try:
             return registered.from_dumpable(tree), None
-        except Exception as error:
+        except unless_interrupted(Exception) as error:
             raise DecodeError(_failure(f"`from_dumpable_context` of {registered.name}", error)) from error
     if version > 2:
         raise DecodeError(f"the context of {registered.name} has version {version}, which is not supported")

@@ -23,7 +23,7 @@ from graphwire.bridge.torch_compat.pytree import (
     input_paths,
     is_same_structure,
 )
-from graphwire.errors import DecodeError, InputError, shown
+from graphwire.errors import DecodeError, InputError, shown, unless_interrupted
 
 
 def _is_dense(*numbers: int) -> int:
@@ -41,7 +41,7 @@ def _equals(value: Any, literal: Any) -> bool:
     """Return whether a value equals a literal. A tensor of several elements has no answer."""
     try:
         return bool(value == literal)
-    except RuntimeError:
+    except unless_interrupted(RuntimeError):
         return False
 
 
@@ -49,7 +49,7 @@ def _has_int(value: Any) -> bool:
     """Return whether Python makes a whole number of a value."""
     try:
         int(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except unless_interrupted(TypeError, ValueError, OverflowError, RuntimeError):
         return False
     return True
 

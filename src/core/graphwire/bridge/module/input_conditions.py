@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphwire import schema
-from graphwire.errors import shown
+from graphwire.errors import shown, unless_interrupted
 from graphwire.schema.texts.infix import format_infix, parse_infix
 from graphwire.schema.texts.operations import Expression, parse_expression
 
@@ -54,7 +54,7 @@ class Source(NamedTuple):
         """Return whether something is there."""
         try:
             self.value(inputs)
-        except Exception:  # noqa: BLE001 of an object that the caller passes
+        except unless_interrupted(Exception):  # of an object that the caller passes
             return False
         return True
 

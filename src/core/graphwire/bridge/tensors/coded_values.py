@@ -20,7 +20,14 @@ from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.torch_compat import private
 from graphwire.bridge.torch_compat.pytree import class_name
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, pass_on_signal, shown
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    exception_text,
+    shown,
+    unless_interrupted,
+)
 from graphwire.registry import ConstantCodec, Registry, Tree, blamed, remedy_for_name, unavailable_error
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
 from graphwire.wire.document import check_plugin_tree
@@ -36,8 +43,7 @@ def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, lis
         try:
             if codec.owns(value):
                 return codec, failures
-        except Exception as error:  # noqa: BLE001 a plugin's code
-            pass_on_signal(error)
+        except unless_interrupted(Exception) as error:  # a plugin's code
             failures.append((codec.name, exception_text(error)))
     return None, failures
 
@@ -53,8 +59,9 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
     try:
         tree, parts = codec.encode(value)
     except GraphwireError as error:
-        raise error.within(name) from None
-    except Exception as error:
+        error.within(name)
+        raise
+    except unless_interrupted(Exception) as error:
         raise EncodeError(f"{who} fails: {exception_text(error)}", place=name) from error
     try:
         if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
@@ -65,7 +72,8 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
             )
         check_plugin_tree(tree, who, name)
     except EncodeError as error:
-        raise blamed(error, codec) from None
+        blamed(error, codec)
+        raise
     return copy_tree(tree), list(parts)
 
 
@@ -156,7 +164,8 @@ class CodedValues:
                 try:
                     parts.append(self._encode(part_name, part, plain))
                 except EncodeError as error:
-                    raise blamed(error, codec) from None
+                    blamed(error, codec)
+                    raise
         record.is_weight = self.are_weights and len(plain) == before
         made = _decode_again(self.context.registry, codec, name, value, record, parts)
         self._known[id(value)] = _Known(name, value, made)
@@ -287,8 +296,9 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
             made = codec.decode(copy.deepcopy(record.tree), parts)  # a codec may change what it decodes
         return _restore_flags(made, record)
     except GraphwireError as error:
-        raise error.within(name) from None
-    except Exception as error:
+        error.within(name)
+        raise
+    except unless_interrupted(Exception) as error:
         raise DecodeError(
             f"the constant codec {record.codec} fails: {exception_text(error)}", place=name
         ) from error
@@ -331,8 +341,9 @@ def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composit
     try:
         tree, tensors = codec.encode(tensor)
         parts = list(tensors)
-    except Exception as error:  # noqa: BLE001 codecs may not support values without elements, and these only inform
-        pass_on_signal(error)
+    except unless_interrupted(
+        Exception
+    ):  # codecs may not support values without elements, and these only inform
         return None
     if not all(isinstance(part, torch.Tensor) for part in parts):
         return None
@@ -377,8 +388,7 @@ def decode_composition(context: DecodeContext, record: Composition, *, input_val
         return None
     try:
         made = codec.decode(tree, parts)
-    except Exception as error:  # noqa: BLE001 as above
-        pass_on_signal(error)
+    except unless_interrupted(Exception):  # as above
         return None
     return made if isinstance(made, torch.Tensor) else None
 

@@ -17,7 +17,15 @@ from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
 from graphwire.bridge.tensors.storages import RecordTable, is_plain, placement_of
 from graphwire.bridge.torch_compat.private import buffer_mark, mark_buffer, negative_view, parameter_of
 from graphwire.bridge.torch_compat.pytree import class_name
-from graphwire.errors import ArchiveError, DecodeError, GraphwireWarning, Problem, ValidationError, locate
+from graphwire.errors import (
+    ArchiveError,
+    DecodeError,
+    GraphwireWarning,
+    Problem,
+    ValidationError,
+    locate,
+    unless_interrupted,
+)
 from graphwire.schema import EncodedValue, PayloadMeta, Program, SymInt, TensorMeta, held_by
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads, known_integers, strided_bytes
 
@@ -137,7 +145,7 @@ def _decode_plain(
             values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder)
             if tie is not None:
                 ties[tie] = values[name]
-        except (RuntimeError, AssertionError, ValueError, TypeError) as error:
+        except unless_interrupted(RuntimeError, AssertionError, ValueError, TypeError) as error:
             raise DecodeError(
                 f"torch cannot make this tensor: {error}",
                 place=f"{folder}{name}",

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from graphwire.bridge.torch_compat.private import FakeTensor, is_transformed
-from graphwire.errors import DecodeError, MissingRecordError
+from graphwire.errors import DecodeError, MissingRecordError, unless_interrupted
 from graphwire.process import Resource, Threads
 from graphwire.wire.archive.source import ALIGNMENT, memory_at
 from graphwire.wire.payloads import WEIGHTS, RangedRecord, Record, RecordCheck
@@ -166,7 +166,7 @@ class DeviceCopies(Resource):
             return
         try:
             self._device.fence()()
-        except RuntimeError as error:
+        except unless_interrupted(RuntimeError) as error:
             self._buffers = []
             raise DecodeError(
                 f"copying to the device {str(self._named)!r} failed: {error}",

@@ -12,7 +12,7 @@ from graphwire import schema
 from graphwire.analysis.validation.value_rules import TensorFacts
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext, SymbolicInteger
 from graphwire.bridge.torch_compat import private
-from graphwire.errors import DecodeError, ExpressionError, shown
+from graphwire.errors import DecodeError, ExpressionError, shown, unless_interrupted
 from graphwire.schema import ScalarType, SparseMeta
 from graphwire.schema.texts.infix import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of, parse_infix
 from graphwire.schema.texts.operations import Expression, evaluate, parse_expression, symbols_of
@@ -305,7 +305,8 @@ def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> d
 
             result[decode_expression(expression, context.symbols)] = values
         except ExpressionError as error:
-            raise error.within(f"range_constraints[{text[:80]!r}]") from None
+            error.within(f"range_constraints[{text[:80]!r}]")
+            raise
     return result
 
 
@@ -348,7 +349,7 @@ def decode_sparse(
             return _coordinates(record, sizes, dtype)
         if layout in ROW_COMPRESSED + COLUMN_COMPRESSED:
             return _compressed(record, sizes, dtype, layout)
-    except (RuntimeError, ValueError, KeyError) as error:
+    except unless_interrupted(RuntimeError, ValueError, KeyError) as error:
         raise DecodeError(f"a tensor of layout {layout} is described wrongly: {error}") from error
     raise DecodeError(f"a graph cannot contain a value of layout {layout}")
 
@@ -445,10 +446,10 @@ def decode_device(context: DecodeContext, record: schema.Device) -> torch.device
             raise DecodeError(f"the device {record.type!r}:{record.index} does not exist")
         try:
             named = torch.device(*key[: 1 if record.index is None else 2])
-        except RuntimeError:
+        except unless_interrupted(RuntimeError) as error:
             raise DecodeError(
                 f"this torch does not support the device {record.type!r}:{record.index}"
-            ) from None
+            ) from error
         device = context.devices[key] = context.table.place_device(named)
     return device
 
@@ -600,7 +601,7 @@ def target_device(device: str | int | torch.device | None) -> torch.device | Non
         return device
     try:
         return torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except unless_interrupted(RuntimeError, TypeError) as error:
         raise DecodeError(
             f"torch does not support the device {device!r:.80}",
             remedy="Use torch's device names: cpu, cuda, cuda:0",

@@ -34,7 +34,7 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.fx.node import Node, _get_qualified_name
 from torch.utils import _pytree
 
-from graphwire.errors import pass_on_signal
+from graphwire.errors import unless_interrupted
 
 Names = dict[Node, str]
 """The name of each node in the code."""
@@ -85,8 +85,7 @@ def _is_torchs_text() -> bool:
             return False
         graph._codegen = _PyTreeCodeGen(_PyTreeInfo(["input", "unused"], spec, spec))
         return bool(_written(graph) == graph.python_code("self"))
-    except Exception as error:  # noqa: BLE001 # a release whose generator has other parts
-        pass_on_signal(error)
+    except unless_interrupted(Exception):  # a release whose generator has other parts
         return False
 
 

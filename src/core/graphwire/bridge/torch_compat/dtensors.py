@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from graphwire.bridge.torch_compat.private import FakeTensor, buffer_mark, is_dtensor, mark_buffer
-from graphwire.errors import DecodeError
+from graphwire.errors import DecodeError, unless_interrupted
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -44,7 +44,7 @@ def mesh_in_force(names: Sequence[str] | None, sizes: Sequence[int]) -> DeviceMe
     for mesh in here:
         try:
             part = mesh if names is None or mesh.mesh_dim_names == tuple(names) else mesh[tuple(names)]
-        except (KeyError, RuntimeError, ValueError, IndexError):
+        except unless_interrupted(KeyError, RuntimeError, ValueError, IndexError):
             continue
         if tuple(part.shape) == tuple(sizes):
             return part

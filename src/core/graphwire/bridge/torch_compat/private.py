@@ -41,7 +41,7 @@ from torch.utils._pytree import TreeSpec
 
 from graphwire.bridge.torch_compat.code_text import WAITS, WaitingForward, python_code
 from graphwire.bridge.torch_compat.verifiers import check_program
-from graphwire.errors import DecodeError, GraphwireWarning
+from graphwire.errors import DecodeError, GraphwireWarning, unless_interrupted
 from graphwire.process import Resource
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def world_group(name: str) -> WorldGroup | None:
 
     try:
         group = _resolve_process_group(name)
-    except (RuntimeError, ValueError):
+    except unless_interrupted(RuntimeError, ValueError):
         return None
     return WorldGroup(name, group.size(), group.group_desc)
 

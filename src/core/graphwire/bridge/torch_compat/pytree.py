@@ -10,7 +10,7 @@ import torch
 from torch.fx import _pytree as fx_pytree
 from torch.utils import _pytree
 
-from graphwire.errors import DecodeError, exception_text, pass_on_signal
+from graphwire.errors import DecodeError, exception_text, unless_interrupted
 
 
 class Registration(NamedTuple):
@@ -95,7 +95,7 @@ def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
         return torch.Size(children)
     try:
         return _pytree.SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
-    except Exception as error:
+    except unless_interrupted(Exception) as error:
         raise DecodeError(
             f"the container type {class_name(spec.type)} fails: {exception_text(error)}"
         ) from error
@@ -137,8 +137,7 @@ def _steps(spec: Any, count: int) -> Sequence[tuple[str, Any]]:
         registered = _pytree.SUPPORTED_NODES[spec.type]
         made = registered.unflatten_fn(range(count), context)
         steps = [_step(key) for key, _ in registered.flatten_with_keys_fn(made)[0]]
-    except Exception as error:  # noqa: BLE001 of a plugin or library
-        pass_on_signal(error)
+    except unless_interrupted(Exception):  # of a plugin or library
         steps = []
     return steps if len(steps) == count else [("item", index) for index in range(count)]
 

@@ -472,8 +472,8 @@ def growth_of(expression: Expression) -> Growth:
     """
     try:
         return _growth(expression)
-    except RecursionError:
-        raise ExpressionError("an expression is nested too deeply for the remaining stack") from None
+    except RecursionError as error:
+        raise ExpressionError("an expression is nested too deeply for the remaining stack") from error
 
 
 def _growth(expression: Expression) -> Growth:

@@ -70,8 +70,8 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
         raise SchemaError(f"a treespec is text, not {type(text).__name__}")
     try:
         protocol, spec = _parse(text)
-    except RecursionError:
-        raise _too_deep(max_depth) from None
+    except RecursionError as error:
+        raise _too_deep(max_depth) from error
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `$")
         problem = problem[:1].lower() + problem[1:]
@@ -105,8 +105,8 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
     ):  # a context of lists and objects, or a key twice
         try:
             json.loads(text, object_pairs_hook=_unique)
-        except RecursionError:
-            raise _too_deep(max_depth) from None
+        except RecursionError as error:
+            raise _too_deep(max_depth) from error
     return spec
 
 
@@ -134,8 +134,8 @@ def format_treespec(spec: TreeSpec) -> str:
     """
     try:
         return f"[{PROTOCOL}, {_format(spec)}]"
-    except RecursionError:
-        raise _too_deep(MAX_DEPTH) from None
+    except RecursionError as error:
+        raise _too_deep(MAX_DEPTH) from error
 
 
 def treespec_nodes(spec: TreeSpec) -> Iterator[tuple[str, TreeSpec, int]]:
@@ -331,8 +331,8 @@ def hashable(key: Any, place: str = "") -> Any:
     """
     try:
         hash(key)
-    except TypeError:
-        raise DecodeError(f"invalid dict key: {key!r:.80}", place=place) from None
+    except TypeError as error:
+        raise DecodeError(f"invalid dict key: {key!r:.80}", place=place) from error
     return key
 
 

@@ -9,11 +9,10 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from graphwire.errors import ArchiveError, note_caller
+from graphwire.errors import ArchiveError, Ignored, note_caller
 from graphwire.process import Resource
 from graphwire.wire.archive.source import RemoteFile, file_name
 
@@ -135,7 +134,7 @@ class _AtomicWrite(Resource):
         """Leave nothing of the new file."""
         self._name_file(error)
         if self._replaces:
-            with suppress(OSError):
+            with Ignored(OSError):
                 self._temporary.unlink()
 
     def settle(self) -> None:
@@ -236,7 +235,7 @@ def _mode_of(target: Path) -> int | None:
 
 def _sync_folder(folder: Path) -> None:
     """Make the rename durable, if the system can sync a folder (Windows and some network disks cannot)."""
-    with suppress(OSError):
+    with Ignored(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

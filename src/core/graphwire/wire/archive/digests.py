@@ -13,9 +13,8 @@ import io
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, Ignored, unless_interrupted
 from graphwire.process import Step, Threads
 from graphwire.wire.archive.manifest import DigestGroup, Manifest
 from graphwire.wire.archive.source import Closing
@@ -67,7 +66,7 @@ class _ThreadedDigest:
         self._chunks.append(chunk)
         try:
             self._steps.append(self._thread.submit(self._hash, chunk))
-        except RuntimeError:  # no thread can start, for example at interpreter shutdown
+        except unless_interrupted(RuntimeError):  # no thread can start, for example at interpreter shutdown
             self._lost = True
             # Keeps out a thread that starts later and finds the chunk in its queue.
             self._claim.acquire(blocking=False)
@@ -109,7 +108,7 @@ class _Group:
 
     def begin(self, views: Sequence[memoryview], thread: _Thread) -> bool:
         """Submit the records to a thread. Return whether a thread could start."""
-        with suppress(RuntimeError):  # for example at interpreter shutdown
+        with Ignored(RuntimeError):  # for example at interpreter shutdown
             self._step = thread.submit(thread.hash_all, views)
             self._views = views
         return self._step is not None

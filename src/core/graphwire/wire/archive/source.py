@@ -17,12 +17,18 @@ import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import PurePath
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self, TypeAlias, cast
 
-from graphwire.errors import ArchiveError, LimitError, NotAnArchiveError, note_caller
+from graphwire.errors import (
+    ArchiveError,
+    Ignored,
+    LimitError,
+    NotAnArchiveError,
+    note_caller,
+    unless_interrupted,
+)
 from graphwire.process import file_of
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Limits
 
@@ -363,7 +369,7 @@ class FileSource:
         """Tell the system to read nothing ahead, where it can be told."""
         if hasattr(os, "posix_fadvise"):
             descriptor = self._open_descriptor()
-            with suppress(OSError):
+            with Ignored(OSError):
                 os.posix_fadvise(descriptor.number, 0, 0, os.POSIX_FADV_RANDOM)
 
     @property
@@ -632,7 +638,9 @@ def is_mapped(stream: Any) -> bool:
     """Return whether a file object writes to a file that is still mapped into memory."""
     try:
         status = os.fstat(stream.fileno())
-    except (AttributeError, OSError, TypeError, ValueError):  # not a file of the operating system
+    except unless_interrupted(
+        AttributeError, OSError, TypeError, ValueError
+    ):  # not a file of the operating system
         return False
     file = status.st_dev, status.st_ino
     # Garbage may have kept the mapping.

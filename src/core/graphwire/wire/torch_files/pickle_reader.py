@@ -305,7 +305,8 @@ class _Machine:
         try:
             self._push(function.make(arguments))
         except DecodeError as error:
-            raise error.within(self._place()) from None
+            error.within(self._place())
+            raise
 
     def new_object(self, count: int) -> None:
         """Push an `Instance` of a class that the caller wants, or an `UnknownGlobal`; no class is instantiated."""

@@ -83,7 +83,7 @@ class TorchSave:
         try:
             self.value: Any = read_pickle(reader.read("data.pkl"), limits=limits, foreign=foreign)
         except LimitError as error:
-            raise LimitError(error.problem, place=error.place, remedy=error.remedy or _REMEDY) from None
+            raise LimitError(error.problem, place=error.place, remedy=error.remedy or _REMEDY) from error
         """The saved value: plain data, and the records of `pickle_values`."""
 
 

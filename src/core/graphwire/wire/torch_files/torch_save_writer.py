@@ -379,7 +379,8 @@ def pack_state_dict(
         try:
             pickle.value(tensor(name))
         except (EncodeError, MissingRecordError) as error:
-            raise error.within(name) from None
+            error.within(name)
+            raise
     pickle.put(b"u")
     return storages.pack(pickle.finish())
 
@@ -509,8 +510,8 @@ def _examples_tree(examples: schema.ExampleInputs) -> Any:
         return _unflatten(parse_treespec(examples.spec), leaves)
     except StopIteration:
         raise EncodeError("the example inputs have fewer leaves than their structure") from None
-    except RecursionError:
-        raise EncodeError("the example inputs are nested too deeply") from None
+    except RecursionError as error:
+        raise EncodeError("the example inputs are nested too deeply") from error
 
 
 def _unflatten(spec: TreeSpec, leaves: Any) -> Any:

@@ -95,7 +95,9 @@ class ExternalRecord:
             try:
                 self._read_region(region, offset, memory)
             except GraphwireError as error:
-                raise error.within(self._name) if not error.place else error from None
+                if not error.place:
+                    error.within(self._name)
+                raise
 
     def expect(self) -> None:
         """Announce that all bytes are going to be read: those of remote files are fetched ahead, in parallel."""

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from graphwire.errors import ArchiveError, MissingRecordError, RemoteError
+from graphwire.errors import ArchiveError, Ignored, MissingRecordError, RemoteError, unless_interrupted
 from graphwire.process import Resource, file_of
 from graphwire.wire.archive.atomic_file import Replacement, rename_new, sync
 from graphwire.wire.archive.source import Closing, FileSource, RemoteFile
@@ -104,7 +104,7 @@ class Folder(Closing):
             raise MissingRecordError(
                 f"there is no file {location!r} in {os.fspath(self.path)!r}", remedy=_FETCH
             ) from None
-        except OSError as error:
+        except unless_interrupted(OSError) as error:
             raise self.refused(location, error) from error
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -271,9 +271,9 @@ class _Handle(Resource):
     def begin(self) -> None:
         try:
             self._walk()
-        except OSError as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+        except FileNotFoundError:
+            raise
+        except unless_interrupted(OSError) as error:
             raise self._folder.refused("/".join(self._names), error) from error
 
     def _walk(self) -> None:
@@ -342,7 +342,7 @@ class NewFile(Resource):
                         self._publish()
         finally:
             if self._file is not None:
-                with suppress(OSError):
+                with Ignored(OSError):
                     self._unlink(self._temporary)
             if self._handle is not None:
                 if error is None:
@@ -356,7 +356,7 @@ class NewFile(Resource):
             source, name = self._path(self._temporary), self._path(self._name)
             try:
                 os.replace(source, name, src_dir_fd=number, dst_dir_fd=number)
-            except OSError as error:
+            except unless_interrupted(OSError) as error:
                 raise self._folder.refused(self._location, error) from error
             return
         try:
@@ -371,7 +371,7 @@ class NewFile(Resource):
             os.link(source, name, src_dir_fd=number, dst_dir_fd=number, follow_symlinks=False)
         except FileExistsError:
             raise
-        except (OSError, NotImplementedError):  # a file system without hard links
+        except unless_interrupted(OSError, NotImplementedError):  # a file system without hard links
             if rename_new(source, name, number):
                 return
             # Reserve the name, then replace it: for a moment there is an empty file.
@@ -387,7 +387,7 @@ class NewFile(Resource):
 
 def _sync_folder(handle: _Handle) -> None:
     """Make the name durable. Windows and some network disks cannot sync a folder."""
-    with suppress(OSError):
+    with Ignored(OSError):
         os.fsync(handle.number)
 
 

@@ -18,6 +18,7 @@ from graphwire.errors import (
     Problem,
     WeightsError,
     exception_text,
+    unless_interrupted,
 )
 from graphwire.registry import (
     BLOCK_VARIABLE,
@@ -356,7 +357,7 @@ class OpenedStores(Closing):
             return
         try:
             index = store_named(self._registry, place.kind).open(place.folder, place.location)
-        except (GraphwireError, OSError) as error:
+        except unless_interrupted(GraphwireError, OSError) as error:
             text = str(error)
             if isinstance(error, GraphwireError):
                 told = error.remedy if BLOCK_VARIABLE in error.remedy else ""
@@ -378,7 +379,7 @@ class OpenedStores(Closing):
                 yield Problem(
                     place.folder.shown(name), "missing", f"the file is missing ({facts.nbytes:,} bytes)"
                 )
-            except (GraphwireError, OSError) as error:
+            except unless_interrupted(GraphwireError, OSError) as error:
                 text = error.problem if isinstance(error, GraphwireError) else str(error)
                 yield Problem(place.folder.shown(name), "file", text)
             else:
@@ -420,7 +421,7 @@ class ReadByStore:
         """
         try:
             size = self._stored.size
-        except BaseException as error:
+        except unless_interrupted(BaseException) as error:
             raise self._error(error) from error
         if type(size) is not int:
             raise self._fault(f"states the size {size!r:.80}")
@@ -438,7 +439,7 @@ class ReadByStore:
         while done < memory.nbytes:
             try:
                 count = self._stored.read_into(offset + done, memory[done:])
-            except BaseException as error:
+            except unless_interrupted(BaseException) as error:
                 raise self._error(error) from error
             if type(count) is not int or not 0 < count <= memory.nbytes - done:
                 raise self._fault(
@@ -448,7 +449,7 @@ class ReadByStore:
 
     def _error(self, error: BaseException) -> BaseException:
         """Return the error of a store as one of ours. Errors of the system, missing memory and interrupts are not the store's."""
-        if isinstance(error, (GraphwireError, OSError, MemoryError, KeyboardInterrupt)):
+        if isinstance(error, (GraphwireError, OSError, MemoryError)):
             return error
         return self._fault(f"failed: {exception_text(error)}")
 
