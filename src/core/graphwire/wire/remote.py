@@ -194,7 +194,8 @@ def told_cause(error: Exception, url: str, options: Mapping[str, Any]) -> Except
     while here is not None and shown_url(url) == url:
         if shown_text(text := exception_text(here), url, options) != text:
             return None
-        here = here.__cause__ or here.__context__
+        above = here.__cause__ or here.__context__
+        here = None if above is here else above  # some are raised again from themselves
     return error if here is None else None
 
 
