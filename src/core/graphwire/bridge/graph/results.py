@@ -68,8 +68,7 @@ def encode_results(
             return
         argument = encode_value(scope, node.name, value)
         record.outputs = [argument]
-        if argument.as_tensor is None:
-            _note_other_results(scope.context, called)
+        _note_other_results(scope.context, called, is_tensor=argument.as_tensor is not None)
         if (
             variant_of(argument) in LITERAL_VARIANTS and node.users
         ):  # users refer to the node's result, not to the literal
@@ -92,11 +91,16 @@ def encode_results(
         record.is_hop_single_tensor_return = False
 
 
-def _note_other_results(context: EncodeContext, called: Operator) -> None:
-    """Mark documents with unusual results, so that torch's readers do not load them: if an operator's schema declares one
-    tensor, torch looks for the name of a tensor, and here the record has something else."""
+def _note_other_results(context: EncodeContext, called: Operator, *, is_tensor: bool = False) -> None:
+    """Mark documents with unusual results, so that torch's readers do not load them: if an operator declares one tensor, or one
+    number, torch looks for the name of such a value, and here the record has something else."""
     returns = called.returns
-    if returns is not None and len(returns) == 1 and str(getattr(returns[0], "type", "")) == "Tensor":
+    if returns is None:
+        declares_number, declares_tensor = called.handler.convention == "symbolic", False
+    else:
+        types = [str(getattr(each, "type", "")) for each in returns]
+        declares_number, declares_tensor = types == ["number"], types == ["Tensor"]
+    if declares_number if is_tensor else declares_tensor:
         context.features.add("results")
 
 
