@@ -30,7 +30,7 @@ class _Package(ModuleType):
         found = [each for each in files if re.search(_DEFINED.format(name), each.read_text(), re.MULTILINE)]
         whole = [each for each in files if each.stem == name]
         if len(found or whole) != 1:
-            raise ImportError(f"{name} is defined in {len(found)} modules of graphwire.{folder.name}")
+            raise AttributeError(f"{name} is defined in {len(found)} modules of graphwire.{folder.name}")
         parts = (found or whole)[0].relative_to(_ROOT).with_suffix("").parts
         module = importlib.import_module(".".join(("graphwire", *parts)).removesuffix(".__init__"))
         value = getattr(module, name) if found else module

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import threading
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -354,30 +353,6 @@ def test_a_method_that_changes_torch_for_everybody_is_told_and_changes_nothing(
             getattr(provider, method)(None)
         assert torch.get_default_dtype() is torch.float32
         assert torch.is_grad_enabled()
-
-
-def test_no_plugin_is_blamed_for_what_another_thread_changes() -> None:
-    codec = next(each for each in HOOKS if each.kind == "constant_codec")
-    begun, changed = threading.Event(), threading.Event()
-
-    def owns(value: Any) -> bool:
-        begun.set()
-        return changed.wait(10)
-
-    def other() -> None:
-        begun.wait(10)
-        torch.set_default_dtype(torch.float64)
-        changed.set()
-
-    provider = provider_of(installed(codec, WORKING["constant_codec"] | {"owns": owns}), codec)
-    thread = threading.Thread(target=other)
-    thread.start()
-    try:
-        assert provider.owns(None) is True
-        assert torch.get_default_dtype() is torch.float64
-    finally:
-        thread.join()
-        torch.set_default_dtype(torch.float32)
 
 
 def test_functions_of_steps_and_sections_of_metadata_are_called_the_same_way() -> None:

@@ -247,9 +247,9 @@ def note_caller(error: BaseException) -> None:
 def raised_by_signal(error: BaseException | None) -> BaseException | None:
     """Return what the handler of a signal raised, the error or one of its causes: it runs between any two steps of other code,
     which may take it for a failure of its own."""
-    import signal
+    import _signal  # type: ignore[import-not-found]  # `signal` makes an enumeration's member of each handler, which takes ten times as long
 
-    handlers = filter(callable, map(signal.getsignal, range(1, signal.NSIG)))  # `valid_signals` takes longer
+    handlers = filter(callable, map(_signal.getsignal, range(1, _signal.NSIG)))
     codes = {_code_of(each) for each in handlers}
     for each in causes_of(error):
         trace = each.__traceback__
@@ -291,7 +291,11 @@ class Ignored(suppress):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        return bool(unless_interrupted(BaseException)) and super().__exit__(kind, error, trace)
+        return (
+            error is not None
+            and bool(unless_interrupted(BaseException))
+            and super().__exit__(kind, error, trace)
+        )
 
 
 def is_of_caller(error: BaseException) -> bool:

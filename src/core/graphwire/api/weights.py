@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from graphwire.wire.archive.manifest import RecordCache
     from graphwire.wire.weights.external_record import ExternalRecord
     from graphwire.wire.weights.folder import Folder, RemoteFolder
-    from graphwire.wire.weights.matching import Names, WeightRecord
+    from graphwire.wire.weights.matching import WeightRecord
     from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace
 
 
@@ -68,7 +68,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     location: str | os.PathLike[str] | UniversalPath | RemoteFile
     """The file, index file or folder, or a URL. The caller names it, so it may consist of symbolic links, as a hub cache does."""
-    names: Names | None = None
+    names: Mapping[str, Any] | Callable[[str], Any] | None = None
     """How weights are named there: a mapping from names in the program, or a function. A value is a name, or `Piece`s of the
     weight. By default names are equal, apart from one common prefix, which a warning reports."""
     check: Literal["bytes", "names"] = "bytes"

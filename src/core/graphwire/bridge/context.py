@@ -49,6 +49,8 @@ class Operator:
     """Whether the codec writes its own form, which only it can read."""
     returns: Any = None
     """For convention `schema`: the returns in the operator's schema."""
+    only_result: str = ""
+    """The type of the result, if there is one: `Tensor`, or `number`, also of a function of symbolic numbers."""
 
 
 class SymbolicInteger(NamedTuple):

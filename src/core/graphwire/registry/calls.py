@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -173,32 +172,19 @@ _OF_PROCESS = {
     "whether gradients are recorded": ("is_grad_enabled", "set_grad_enabled"),
 }
 """What a plugin can change for the programs of others, with the functions of torch that read and set it."""
-_OF_THREAD = frozenset(("set_grad_enabled",))
-"""Those which another thread cannot change for this one."""
-
-
-def _is_alone() -> bool:
-    return all(
-        each is threading.current_thread() or each.name.startswith("graphwire-")
-        for each in threading.enumerate()
-    )
 
 
 @contextmanager
 def restored_torch() -> Iterator[list[str]]:
-    """A context that restores what its block changes of torch, if that is imported; it yields a list, which then says what.
-
-    Where others run beside it, nobody knows whose change of the element type it is, so it stays.
-    """
+    """A context that restores what its block changes of torch, if that is imported; it yields a list, which then says what."""
     torch, changed = sys.modules.get("torch"), list[str]()
     functions = [(what, getattr(torch, get, None), set) for what, (get, set) in _OF_PROCESS.items()]
     before = [(what, get, set, get()) for what, get, set in functions if get is not None]
-    alone = _is_alone()
     try:
         yield changed
     finally:
         for what, get, set, value in before:
-            if get() != value and (set in _OF_THREAD or (alone and _is_alone())):
+            if get() != value:
                 getattr(torch, set)(value)
                 changed.append(what)
 

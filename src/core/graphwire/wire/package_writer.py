@@ -75,14 +75,14 @@ def write_package(
         return
     spec = layout_named(layout)
     if spec.has_configs:
+        absent = absent_records((each.payloads for each in documents.values()), references)
+        unlisted = (each.payloads.records for each in documents.values() if not each.lists_examples)
+        absent |= {name for names in unlisted for name in names if name.startswith(SAMPLE_INPUTS)}
         if digests is None:
-            digests = begin_digests((document.payloads for document in documents.values()), references)
+            digests = begin_digests((document.payloads for document in documents.values()), absent)
         with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
             if references is not None:
                 archive.write(REFERENCES, write_references(references), compress=compress)
-            absent = absent_records((each.payloads for each in documents.values()), references)
-            unlisted = (each.payloads.records for each in documents.values() if not each.lists_examples)
-            absent |= {name for names in unlisted for name in names if name.startswith(SAMPLE_INPUTS)}
             _write_records(
                 archive, digests, documents, extra_files or {}, spec, compress, dropped_examples, absent
             )
@@ -128,16 +128,15 @@ def save_package(
         write(stream, settle=replacement.settle)
 
 
-def begin_digests(payloads: Iterable[Payloads], references: WeightReferences | None = None) -> Digests:
+def begin_digests(payloads: Iterable[Payloads], absent: Collection[str] = ()) -> Digests:
     """Start computing the digests of payloads in threads. Pass the result to `write_package`, or close it.
 
     Args:
-        references: as in `write_package`.
+        absent: the records that are not written.
     """
     digests = Digests()
-    payloads = list(payloads)
     try:
-        digests.begin_groups(_records(payloads, absent_records(payloads, references)))
+        digests.begin_groups(_records(payloads, absent))
     except BaseException:
         digests.close()
         raise

@@ -359,6 +359,7 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
         return Operator(target, name, handler, codec=codec, **facts)
     operator = Operator(target, name, handler, codec=codec)
     if handler.convention == "symbolic":
+        operator.only_result = "number"
         parameters = _parameters(target)
         operator.parameters = [(parameter.name, False) for parameter in parameters]
         if type(target) is types.BuiltinFunctionType:
@@ -380,6 +381,7 @@ def _read_schema(target: Any) -> dict[str, Any] | None:
         "positional": tuple(each[0] for each in itertools.takewhile(lambda each: not each[1], arguments)),
         "needed": max(needed, default=0),
         "returns": schema.returns,
+        "only_result": str(schema.returns[0].type) if len(schema.returns) == 1 else "",
     }
 
 

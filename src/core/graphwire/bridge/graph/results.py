@@ -68,7 +68,8 @@ def encode_results(
             return
         argument = encode_value(scope, node.name, value)
         record.outputs = [argument]
-        _note_other_results(scope.context, called, is_tensor=argument.as_tensor is not None)
+        if called.only_result == ("Tensor" if argument.as_tensor is None else "number"):
+            scope.context.features.add("results")  # torch looks for the name of a value of that type
         if (
             variant_of(argument) in LITERAL_VARIANTS and node.users
         ):  # users refer to the node's result, not to the literal
@@ -76,7 +77,8 @@ def encode_results(
             argument = Argument(as_results=node.name)
         scope.nodes[node] = argument
         return
-    _note_other_results(scope.context, called)
+    if called.only_result == "Tensor":
+        scope.context.features.add("results")
     check_expanded_size(value, "the description of the results")
     arguments = _encode_elements(scope, [node], elements, f"{node.name}_unused", node.name, metadata)
     if isinstance(value, dict):
@@ -89,19 +91,6 @@ def encode_results(
     record.outputs = [encode_container(scope.context, value, arguments)] if listed else arguments
     if not listed and len(arguments) == 1:  # otherwise the only element would be the node's result
         record.is_hop_single_tensor_return = False
-
-
-def _note_other_results(context: EncodeContext, called: Operator, *, is_tensor: bool = False) -> None:
-    """Mark documents with unusual results, so that torch's readers do not load them: if an operator declares one tensor, or one
-    number, torch looks for the name of such a value, and here the record has something else."""
-    returns = called.returns
-    if returns is None:
-        declares_number, declares_tensor = called.handler.convention == "symbolic", False
-    else:
-        types = [str(getattr(each, "type", "")) for each in returns]
-        declares_number, declares_tensor = types == ["number"], types == ["Tensor"]
-    if declares_number if is_tensor else declares_tensor:
-        context.features.add("results")
 
 
 def _is_listed(called: Operator) -> bool:

@@ -433,7 +433,9 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
     codes = {each._graph: code for each in modules if (code := python_code(each._graph)) is not None}
     waits = codes.get(module._graph) if WAITS and not runs else None
     if waits is not None:
-        codes[module._graph] = dataclasses.replace(waits, src="forward = None")
+        codes[module._graph] = dataclasses.replace(
+            waits, src="def forward(self): pass"
+        )  # torch may look at its code
     for graph, code in codes.items():
         graph.python_code = lambda *_, code=code, **_options: code
     try:
