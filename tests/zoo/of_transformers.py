@@ -17,6 +17,8 @@ def _row(name: str, architecture: small.Architecture) -> Architecture:
     )
 
 
+_ONE = {"num_hidden_layers": 1, "num_layers": 1, "n_layers": 1, "n_layer": 1}
+"""Types of models differ inside a layer."""
 _EXPERTS = {"num_local_experts": 2, "num_experts": 2, "num_experts_per_tok": 1}
 _WIDTHS = {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
 _MIXTURE = {**small._GROUPED, **_EXPERTS, **_WIDTHS}
@@ -27,16 +29,16 @@ _DECODER = {
     "dff": 64,
     "d_model": 32,
     "n_heads": 4,
-    "n_layers": 2,
-    "num_layers": 2,
-    "attention_layers": ["global", "local"],
-    "attention_types": [[["global", "local"], 1]],
+    **_ONE,
+    "attention_layers": ["local"],
+    "attention_types": [[["local"], 1]],
     "attention_heads": 4,
     "rotary_dim": 4,
     "max_seq_len": 64,
 }
 _ENCODER = {
     **small._TEXT,
+    **_ONE,
     "embedding_size": 32,
     "input_embedding_size": 32,
     "output_embedding_size": 32,
@@ -47,7 +49,13 @@ _ENCODER = {
     "intra_bottleneck_size": 32,
     "type_vocab_size": 2,
 }
-_PAIR = {**small._BART, "attention_type": "original_full", "num_experts": 2}
+_PAIR = {
+    **small._BART,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "attention_type": "original_full",
+    "num_experts": 2,
+}
 
 _TYPES: list[tuple[str, dict[str, Any], Any]] = [
     (
@@ -56,7 +64,7 @@ _TYPES: list[tuple[str, dict[str, Any], Any]] = [
             "helium smollm3 ernie4_5 seed_oss arcee gemma3_text ministral apertus exaone4 "
             "hunyuan_v1_dense lfm2 diffllama bitnet vaultgemma olmo3 doge"
         ),
-        small._GROUPED,
+        {**small._GROUPED, **_ONE},
         small._masked_tokens,
     ),
     (
@@ -86,7 +94,7 @@ _TYPES: list[tuple[str, dict[str, Any], Any]] = [
     ),
     (
         ("mt5 umt5 longt5"),
-        small._T5,
+        {**small._T5, **_ONE},
         small._two_texts,
     ),
 ]
