@@ -190,13 +190,16 @@ def secrets_of(file: RemoteFile) -> tuple[str, Mapping[str, Any]]:
 
 def told_cause(error: Exception, url: str, options: Mapping[str, Any]) -> Exception | None:
     """Return the cause of an error, for tracebacks; None if the URL has secrets, or the cause, or one of its own, repeats one."""
+    if shown_url(url) != url:
+        return None
     here: BaseException | None = error
-    while here is not None and shown_url(url) == url:
+    seen = set[int]()  # some are raised again from themselves
+    while here is not None and id(here) not in seen:
         if shown_text(text := exception_text(here), url, options) != text:
             return None
-        above = here.__cause__ or here.__context__
-        here = None if above is here else above  # some are raised again from themselves
-    return error if here is None else None
+        seen.add(id(here))
+        here = here.__cause__ or here.__context__
+    return error
 
 
 def _options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
