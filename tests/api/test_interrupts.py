@@ -110,6 +110,7 @@ def lines(name: str) -> int:
 
 
 RESTORING = {"__enter__", "__exit__", "__del__", "begin", "end", "close", "_discard", "file_of"}
+RESTORING |= {"_Descriptor.__init__"}
 """The functions that hold something, or give it back."""
 
 
@@ -124,7 +125,8 @@ def restores(frame: FrameType | None, *, by_line: bool = False) -> bool:
     while frame is not None and frame.f_code.co_filename == __file__:  # of an audit hook
         frame = frame.f_back
     while frame is not None and frame.f_code.co_filename != __file__:
-        if frame.f_code.co_name in RESTORING or frame.f_code.co_filename.endswith("process.py"):
+        code = frame.f_code
+        if RESTORING & {code.co_name, code.co_qualname} or code.co_filename.endswith("process.py"):
             return True
         frame = frame.f_back
     return False
@@ -271,9 +273,9 @@ def test_an_interrupt_at_any_step_leaves_nothing(name: str, moment: float, kind:
         _, raised, found = interrupted(call, 1 + int(moment * count), by)
     finally:
         signal.signal(signal.SIGALRM, handler)
-    of_ours = isinstance(found, graphwire.errors.GraphwireError) or name == "verify"  # returns what is wrong
-    is_told = kind is RecursionError and of_ours
-    assert is_told or raised in causes_of(found)
+    of_ours = found is None or isinstance(found, graphwire.errors.GraphwireError)
+    is_told = kind is RecursionError and of_ours  # a step may go another way then, or list a problem
+    assert is_told or raised is None or raised in causes_of(found)  # this time it was over before
     assert is_told or found is raised or kind is MemoryError
     del raised, found
     assert_nothing_is_left(before)
@@ -360,6 +362,9 @@ def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
         time.sleep(usual)
     except KeyboardInterrupt:
         pass
+    except graphwire.errors.GraphwireError as error:
+        if "KeyboardInterrupt" not in str(error):  # torch makes a TypeError of one inside of its functions
+            raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
@@ -424,6 +429,8 @@ def test_no_except_takes_what_the_handler_of_a_signal_raises() -> None:
                     continue
             else:
                 continue
-            if TAKES_ANY.intersection(map(ast.unparse, kinds)) and file.name != "process.py":  # for who waits
+            names = {*map(ast.unparse, kinds)}
+            takes_any = names & (TAKES_ANY | {"_REFUSALS"})
+            if takes_any and file.name != "process.py":  # for who waits
                 found.append(f"{file.name}:{node.lineno}")
     assert found == [], "use `unless_interrupted` or `Ignored` of graphwire.errors"

@@ -16,7 +16,7 @@ from torch._export.verifier import (
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 
-from graphwire.errors import DecodeError, EncodeError, shown
+from graphwire.errors import DecodeError, EncodeError, shown, unless_interrupted
 
 _ABSENT = object()
 _REFUSALS = (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError)
@@ -69,7 +69,7 @@ def check_program(program: torch.export.ExportedProgram) -> None:
             verifier = kind()
             common = _has_common_nodes(program.graph_module, verifier)
             _check(verifier, program, program.graph_signature, common)
-    except _REFUSALS as error:
+    except unless_interrupted(*_REFUSALS) as error:
         raise DecodeError(f"torch does not accept the program: {error}") from error
 
 
@@ -106,9 +106,9 @@ def check_encoded(
             common = common and _are_allowed(targets, verifier)
             try:
                 _check(verifier, program, program.graph_signature, common)
-            except _REFUSALS:
+            except unless_interrupted(*_REFUSALS):
                 _check(verifier, program, decoded(), common)
-    except _REFUSALS as error:
+    except unless_interrupted(*_REFUSALS) as error:
         raise EncodeError(
             f"torch does not accept the program, and would not when it is loaded: {error}",
             remedy="Fix the edited parts until `program.validate()` passes",
