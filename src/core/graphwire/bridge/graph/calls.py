@@ -293,7 +293,11 @@ def _check_names(called: Operator, names: Sequence[str], keywords: Collection[st
                 remedy="The file was edited, or the function has other parameters here",
             )
     if symbolic and (unknown := set(keywords).difference(declared)):
-        raise DecodeError(f"{called.name} has no parameter {', '.join(sorted(unknown))!r:.80}")
+        raise DecodeError(
+            f"{called.name} has no parameter {', '.join(sorted(unknown))!r:.80}",
+            place="inputs",
+            remedy="The file was edited, or the function has other parameters here",
+        )
 
 
 _DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_in_order, "generic": _decode_in_order}
