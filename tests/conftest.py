@@ -24,7 +24,7 @@ import audit  # noqa: E402
 
 # The same examples on every run, without deadlines, so that a change decides, and neither chance nor what else a machine does;
 # `HYPOTHESIS_PROFILE=default` looks elsewhere.
-settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("steady", max_examples=50, derandomize=True, deadline=None)
 # Other examples at every run, and many: `make test-nightly`.
 settings.register_profile("nightly", max_examples=1000, print_blob=True, deadline=None)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "steady")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from inside.analysis import SPEC_KINDS, canonicalize, validate
 from inside.schema import from_tree, to_tree
+from nightly import by_day
 
 from graphwire import content_hash, diff
 from graphwire.errors import SchemaError
@@ -216,7 +217,7 @@ MEANINGLESS = [_renamed, _reordered, _registered_otherwise, _numbered_otherwise,
 
 @pytest.mark.parametrize("change", MEANINGLESS, ids=lambda change: change.__name__)
 @given(tree=programs(), seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=by_day(25, by_night=200), deadline=None)
 def test_a_change_without_meaning_changes_nothing(change, tree, seed) -> None:
     before, after = _program(tree), _program(change(tree, random.Random(seed)))
     assert to_tree(canonicalize(after)) == to_tree(canonicalize(before))
@@ -328,7 +329,7 @@ MEANINGFUL = [
 
 @pytest.mark.parametrize("change", MEANINGFUL, ids=lambda change: change.__name__)
 @given(tree=programs(), seed=st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=by_day(12, by_night=100), deadline=None)
 def test_a_change_with_a_meaning_changes_the_hash_and_is_in_the_diff(change, tree, seed) -> None:
     other = copy.deepcopy(tree)
     change(other, random.Random(seed))

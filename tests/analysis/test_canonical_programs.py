@@ -52,7 +52,7 @@ def _results(program: Any, example: Example) -> list[Any]:
     return [*found, dict(sorted(module.named_buffers()))]
 
 
-@pytest.mark.parametrize("name", one_in(2, MAKERS))
+@pytest.mark.parametrize("name", one_in(4, MAKERS))
 def test_the_canonical_program_is_valid_and_computes_the_same(name) -> None:
     with graphwire.open(_data(name)) as archive:
         canonical = graphwire.canonicalize(archive)

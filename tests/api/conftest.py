@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ def fresh(request: pytest.FixtureRequest, example: Example) -> Example:
 
 @functools.cache
 def _results(name: str) -> list[Any]:
-    example = ALL_PROGRAMS[name]()
-    return results(example.program.module(), example.calls)
+    example = shared_example(name)
+    return results(copy.deepcopy(example.program).module(), example.calls)
 
 
 @pytest.fixture

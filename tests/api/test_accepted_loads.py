@@ -13,6 +13,7 @@ import pytest
 import torch
 from given_plugins import registry_with
 from hypothesis import HealthCheck, event, given, settings, strategies as st
+from nightly import one_in
 from torch.testing._internal.two_tensor import TwoTensor
 
 import graphwire
@@ -219,7 +220,7 @@ class Boxed:
 
 
 @pytest.mark.parametrize(("home", "name"), [("_state_dict", "a"), ("_constants", "weight")])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", one_in(3, FORMATS))
 @pytest.mark.filterwarnings("ignore")
 def test_every_value_is_loaded_or_refused(format: str, home: str, name: str) -> None:
     """Each alone, under a name of its own or, among the constants, under that of a parameter."""

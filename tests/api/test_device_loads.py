@@ -60,6 +60,7 @@ def test_programs_load_to_a_device_as_they_load_to_the_host(
     assert_same_values(results(loaded.module(), example.calls), expected)
 
 
+@pytest.mark.parametrize("example", one_in(3, ALL_PROGRAMS), indirect=True)
 def test_verified_copies_to_a_device_are_the_same(
     example: Example, saved: bytes, late: LateDevice, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 from torch.export import export
@@ -43,6 +44,7 @@ print(*outcomes)
 """
 
 
+@pytest.mark.slow
 def test_sixteen_threads_load_where_memory_is_short(tmp_path: Path) -> None:
     path = tmp_path / "program.pt2"
     graphwire.save(export(nn.Linear(3000, 3000), (torch.ones(1, 3000),)), path)  # 36 MB of weights

@@ -55,6 +55,7 @@ def test_a_plugin_is_named_by_text(choose: Any, name: Any) -> None:
         choose("graphwire", name)
 
 
+@pytest.mark.slow
 def test_importing_and_calling_changes_nothing_for_others(tmp_path: Path) -> None:
     code = """
 import os, signal, sys, threading, warnings, locale, gc

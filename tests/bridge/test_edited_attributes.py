@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from inside.api import DEFECT
+from nightly import by_day
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
 
@@ -201,7 +202,7 @@ _EDITS = dict(_edits())
 
 
 @pytest.mark.parametrize("kind", _JUNK)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=by_day(10, by_night=50), deadline=None)
 @given(data=st.data())
 def test_junk_in_an_attribute_is_kept_or_refused(kind: str, data: st.DataObject) -> None:
     place = data.draw(st.sampled_from(sorted(_EDITS)))

@@ -11,6 +11,7 @@ import torch.utils._sympy.functions as shape_functions
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from inside.bridge import decode_expression, encode_expression
 from inside.schema import OPERATIONS, parse_infix
+from nightly import by_day
 from sympy.printing.repr import srepr
 from torch.export import Dim, export
 from torch.utils._sympy.numbers import int_oo
@@ -101,7 +102,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=by_day(60, by_night=1000), deadline=None)
 @given(values)
 def test_an_expression_is_written_as_torch_writes_it_and_comes_back_equal(expression):
     text = encode_expression(expression)
@@ -114,7 +115,9 @@ def test_an_expression_is_written_as_torch_writes_it_and_comes_back_equal(expres
     assert decode_expression(parse_infix(infix), dict(SYMBOLS)) == expression
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(
+    max_examples=by_day(60, by_night=1000), deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+)
 @given(values, values, st.sampled_from(RELATIONS), st.sampled_from([sympy.And, sympy.Or]))
 def test_a_condition_comes_back_equal(left, right, relation, connective):
     try:

@@ -133,6 +133,7 @@ def test_every_hook_has_its_page() -> None:
     assert all(f"Hook `{hook.name}`" in pages for hook in HOOKS)
 
 
+@pytest.mark.slow
 def test_a_format_touches_two_files(desk: Desk) -> None:
     environment, folder = desk.environment, desk.folder
     files = [

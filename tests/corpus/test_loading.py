@@ -58,8 +58,8 @@ def test_each_file_computes_what_eager_computed(
 def test_each_file_is_loaded_as_the_module_of_its_program(
     reference: ModuleType, files: list[Path], release: str
 ) -> None:
-    """Of a release one program in sixteen by day."""
-    step = by_day(16, by_night=1)
+    """Of a release one program in 32 by day."""
+    step = by_day(32, by_night=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as above, and of the reader of the references
         for path in files[int(release.split(".")[1]) % step :: step]:

@@ -25,6 +25,7 @@ from fsspec.asyn import get_loop
 from hypothesis import example, given, strategies as st
 from hypothesis.provisional import urls
 from inside.wire import RemoteFolder, located, shown_text, shown_url
+from nightly import one_in
 
 import graphwire
 from graphwire import Attempts
@@ -277,7 +278,7 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", one_in(4, FORMS))
 def test_no_command_prints_a_password(
     form: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_function_raises_an_error_of_the_store(name: str, url: str, closed: st
         assert "defect" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["CLOSED", "strange://bucket/a.pt2", "closedstrange://bucket/a.pt2"])
 def test_so_does_a_function_that_writes(url: str, closed: str, program: torch.export.ExportedProgram) -> None:
     url = url.replace("CLOSED", closed)
