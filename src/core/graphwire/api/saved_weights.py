@@ -18,7 +18,7 @@ from graphwire.errors import (
     Problem,
     WeightsError,
 )
-from graphwire.registry import PROJECT, Registry
+from graphwire.registry import PROJECT, Registry, blamed
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.digests import digests_of
 from graphwire.wire.archive.source import RemoteFile, UniversalPath, file_name, located
@@ -141,11 +141,18 @@ def _with_files(
     records: dict[str, RecordReference],
 ) -> WeightReferences:
     """Return references to a store's records, with what identifies the files."""
-    index = store_named(registry, place.kind).open(place.folder, place.location)
+    store = store_named(registry, place.kind)
+    index = store.open(place.folder, place.location)
     used = {region.tensor for each in records.values() for region in each.regions}
     files: set[str] = set()
     for name in used:
-        for chunk in index.tensors[name].chunks:
+        found = index.tensors.get(name)
+        if found is None or any(
+            isinstance(each.file, str) and each.file not in index.files for each in found.chunks
+        ):
+            problem = f"the weight store {place.kind!r} does not find {name!r:.200}, which it has"
+            raise blamed(EncodeError(problem), store)
+        for chunk in found.chunks:
             files |= {chunk.file} if isinstance(chunk.file, str) else index.files.keys()
     reference = StoreReference(
         place.kind,

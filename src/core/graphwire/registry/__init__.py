@@ -3,6 +3,7 @@
 from graphwire.registry.calls import (
     BLOCK_VARIABLE as BLOCK_VARIABLE,
     REMEDY_OF_BROKEN as REMEDY_OF_BROKEN,
+    attributed as attributed,
     blamed as blamed,
     calling as calling,
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from graphwire.errors import (
@@ -123,9 +125,21 @@ def blamed(error: E, provider: Any) -> E:
     """Name the plugin of a provider, or of an upgrader's function, and what to do, in an error of what it returned or did."""
     owner = getattr(provider, "owning_plugin", None)
     if owner is not None and BLOCK_VARIABLE not in error.remedy:
-        fault = f"The {owner} is at fault: {REMEDY_OF_BROKEN[0].lower()}{REMEDY_OF_BROKEN[1:]}"
-        error.remedy = ". ".join(filter(None, (error.remedy, fault)))
+        _advise(error, f"The {owner} is at fault")
     return error
+
+
+def attributed(error: E, provider: Any) -> E:
+    """Name the plugin of a provider, or the plugin itself, in an error that it may raise with good reason."""
+    owner = provider if isinstance(provider, Struct) else getattr(provider, "owning_plugin", None)
+    if owner is not None and BLOCK_VARIABLE not in error.remedy:
+        _advise(error, f"The {owner} found this. If it is wrong")
+    return error
+
+
+def _advise(error: GraphwireError, fault: str) -> None:
+    text = f"{fault}: {REMEDY_OF_BROKEN[0].lower()}{REMEDY_OF_BROKEN[1:]}"
+    error.remedy = ". ".join(filter(None, (error.remedy, text)))
 
 
 @contextmanager
@@ -142,8 +156,8 @@ def calling(
         owner: the plugin.
         what: what is called, such as ``"`find` of the weight store 'zarr'"``.
         kind: the class that foreign exceptions become, the plugin's exit included.
-        passing: exceptions that pass unchanged, besides each `GraphwireError`, warnings that are errors, interrupts, and what
-            the system refuses to functions of graphwire.
+        passing: exceptions that pass unchanged, besides warnings that are errors, interrupts, and what the system refuses to
+            functions of graphwire. Each `GraphwireError` passes; one that the plugin raised gets its name.
         reads: whether it reads a file, which may be damaged.
     """
     try:
@@ -152,6 +166,8 @@ def calling(
         of_system = isinstance(error, OSError) and not isinstance(error, FileExistsError)
         passes = isinstance(error, (GraphwireError, Warning, *passing))
         if passes or (of_system and _is_own(error)):
+            if isinstance(error, GraphwireError) and not _is_own(error):
+                attributed(error, owner)
             raise
         name = str(getattr(error, "name", None) or "") if isinstance(error, ImportError) else ""
         if name and name.partition(".")[0] != "graphwire":
@@ -174,17 +190,33 @@ _OF_PROCESS = {
 """What a plugin can change for the programs of others, with the functions of torch that read and set it."""
 
 
+_OF_THREAD = "set_grad_enabled"
+"""Sets what another thread cannot change for this one."""
+
+
+def _other_threads() -> dict[int, tuple[int, int]]:
+    """Where each other thread stands in its code. One that waits, as the helpers of notebooks and servers do, stands still."""
+    own = {each.ident for each in threading.enumerate() if each.name.startswith("graphwire-")}
+    own.add(threading.get_ident())
+    frames = sys._current_frames().items()
+    return {thread: (id(frame), frame.f_lasti) for thread, frame in frames if thread not in own}
+
+
 @contextmanager
 def restored_torch() -> Iterator[list[str]]:
-    """A context that restores what its block changes of torch, if that is imported; it yields a list, which then says what."""
+    """A context that restores what its block changes of torch, if that is imported; it yields a list, which then says what.
+
+    If another thread ran meanwhile, nobody knows whose change of the element type it is, so it stays.
+    """
     torch, changed = sys.modules.get("torch"), list[str]()
     functions = [(what, getattr(torch, get, None), set) for what, (get, set) in _OF_PROCESS.items()]
     before = [(what, get, set, get()) for what, get, set in functions if get is not None]
+    others = _other_threads() if before else {}
     try:
         yield changed
     finally:
         for what, get, set, value in before:
-            if get() != value:
+            if get() != value and (set == _OF_THREAD or others == _other_threads()):
                 getattr(torch, set)(value)
                 changed.append(what)
 
@@ -258,8 +290,9 @@ def _called(
     checked = _RESULTS.get(f"{kind} {method}", _RESULTS.get(kind))
     plain = _PLAIN.get(f"{kind} {method}")
     what = f"`{method}` of {of}"
-    # A reader of bytes turns these two into an error of its own.
-    passing = (MemoryError, RecursionError) if kind == "wire_format" else ()
+    # A reader or writer of bytes turns these two into an error of its own.
+    by_caller = kind == "wire_format" and method in ("encode", "decode", "decode_bounded")
+    passing = (MemoryError, RecursionError) if by_caller else ()
 
     def call(*given: Any, **options: Any) -> Any:
         with calling(owner, what, error, *passing, reads=method in _READS):

@@ -30,6 +30,7 @@ from graphwire.registry import (
     RecordFormat,
     Tree,
     WireFormat,
+    attributed,
     blamed,
 )
 from graphwire.schema import SCHEMA_VERSION, Program
@@ -356,7 +357,8 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
     except GraphwireError:
         raise
     except (RecursionError, MemoryError) as error:
-        raise LimitError(f"the tree is too deep or too large to be written as {wire_format.name}") from error
+        problem = f"the tree is too deep or too large to be written as {wire_format.name}"
+        raise attributed(LimitError(problem), wire_format) from error
     except ImportError as error:
         raise _lacks_library(wire_format, error) from error
     except unless_interrupted(Exception) as error:
@@ -493,7 +495,8 @@ def read_document(
     except GraphwireError:
         raise
     except (RecursionError, MemoryError) as error:
-        raise LimitError(f"the {wire_format.name} document is too deep or too large to be read") from error
+        problem = f"the {wire_format.name} document is too deep or too large to be read"
+        raise attributed(LimitError(problem), wire_format) from error
     except ImportError as error:
         raise _lacks_library(wire_format, error) from error
     except unless_interrupted(Exception) as error:

@@ -92,7 +92,7 @@ def find_store(
     for each in registry.weight_stores if kind is None else (kind,):
         try:
             where = store_named(registry, each).find(folder, name)
-        except ArchiveError as error:
+        except GraphwireError as error:
             if kind is not None:
                 raise
             failures.append(error)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from graphwire.errors import EncodeError
 from graphwire.process import Threads
-from graphwire.registry import NewTensor, WeightStore
+from graphwire.registry import NewTensor, WeightStore, blamed
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire.archive.digests import digests_of
 from graphwire.wire.archive.source import BufferSource, allocate
@@ -81,9 +81,9 @@ def _write_storages(store: WeightStore, place: StorePlace, views: Mapping[str, R
 def _write(
     store: WeightStore, place: StorePlace, tensors: Mapping[str, NewTensor]
 ) -> tuple[str, Mapping[str, str]]:
-    location, names = store.write(place.folder, place.location, tensors)
-    if lost := [name for name in tensors if name not in names]:
-        raise EncodeError(f"the weight store {store.name!r} did not write {lost[0]!r:.200}")
+    location, names = store.write(place.folder, place.location, dict(tensors))
+    if lost := [name for name in tensors if type(names.get(name)) is not str]:
+        raise blamed(EncodeError(f"the weight store {store.name!r} did not write {lost[0]!r:.200}"), store)
     return location, names
 
 
