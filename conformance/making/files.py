@@ -106,7 +106,7 @@ class Archive:
     end: End = field(default_factory=End)
     start: bytes = b""
     without: Sequence[str] = ()
-    """Names of payload records that are left out: they are elsewhere."""
+    """Names of payload records that are dropped: they are elsewhere."""
     first: Mapping[str, bytes] = field(
         default_factory=lambda: {
             "archive_format": b"pt2",

@@ -67,7 +67,7 @@ def test_a_file_that_is_not_there_is_the_usual_error(tmp_path: Path) -> None:
 
 
 def _rewritten(data: bytes, change: Callable[[str, bytes], tuple[str, bytes] | None]) -> bytes:
-    """An archive with some of its records changed or, where `change` gives None, left out."""
+    """An archive with some of its records changed or, where `change` gives None, dropped."""
     stream = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w") as new:
         for info in old.infolist():

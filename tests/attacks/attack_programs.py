@@ -184,7 +184,7 @@ OPERATORS = [
         put(f"{NODE}.inputs[1].name", "input"),
     ),
     _document(
-        "a needed argument left out",
+        "a needed argument dropped",
         r"nodes\[0\].*(input|weight)",
         drop(f"{NODE}.inputs[1]"),
         error=DecodeError,

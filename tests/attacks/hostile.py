@@ -78,7 +78,7 @@ class Victim:
         return json.loads(self.records[DOCUMENT])
 
     def with_records(self, changes: Mapping[str, bytes | None], *, compress: bool = False) -> bytes:
-        """The file with some records changed, added, or (None) left out."""
+        """The file with some records changed, added, or (None) dropped."""
         stream = io.BytesIO()
         with ArchiveWriter(stream) as archive:
             for name, data in {**self.records, **changes}.items():

@@ -47,7 +47,7 @@ def test_all_that_the_bridge_uses_is_there(facts: Any) -> None:
 @pytest.mark.slow
 def test_what_is_new_and_what_is_gone_is_told(facts: Any) -> None:
     newer = copy.deepcopy(facts)
-    newer["schema"]["Node"]["color"] = "str | None (may be left out)"
+    newer["schema"]["Node"]["color"] = "str | None (optional)"
     newer["schema"]["Palette"] = {"colors": "list[str]"}
     newer["operators"]["torch.ops.aten.paint.default"] = "(Tensor self) -> Tensor"
     newer["operators"]["torch.ops.aten.paint.out"] = "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"
@@ -59,7 +59,7 @@ def test_what_is_new_and_what_is_gone_is_told(facts: Any) -> None:
     newer["attributes"]["_graph_module"] = []
     found = {heading: [change.text for change in changes] for heading, changes in told(facts, newer).items()}
     assert found["Records of the schema"] == [
-        "Node.color: not there → str | None (may be left out)",
+        "Node.color: not there → str | None (optional)",
         "Palette is new: colors",
     ]
     assert found["New operators"] == [

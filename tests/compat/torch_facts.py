@@ -62,7 +62,7 @@ def _field(field: dataclasses.Field[Any]) -> str:
         "'", ""
     )  # as releases before 2.12 spell it
     has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-    return f"{text}{' (may be left out)' if has_default else ''}"
+    return f"{text}{' (optional)' if has_default else ''}"
 
 
 def _operators() -> dict[str, str]:

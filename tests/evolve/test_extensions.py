@@ -1,4 +1,4 @@
-"""What our extensions say is said in torch's terms, left out where it only informs, or named as an obstacle."""
+"""What our extensions say is said in torch's terms, dropped where it only informs, or named as an obstacle."""
 
 from __future__ import annotations
 

@@ -112,10 +112,10 @@ RIVALS: dict[str, Rival] = {
     ),
     # wire formats
     "json": Rival(
-        formats("name = 'json'"), "the wire format 'json' is claimed by plugin `json` of graphwire"
+        formats("name = 'json'"), "the wire format 'json' is registered by plugin `json` of graphwire"
     ),
     "suffix": Rival(
-        formats("suffix = '.json'"), "the wire format '.json' is claimed by plugin `json` of graphwire"
+        formats("suffix = '.json'"), "the wire format '.json' is registered by plugin `json` of graphwire"
     ),
     "spaced": Rival(formats("name = 'Bad Name'"), "`name` is 'Bad Name', not lower-case letters"),
     "dotless": Rival(formats("suffix = 'x.y'"), "`suffix` is 'x.y', not a dot and then"),
@@ -140,21 +140,21 @@ RIVALS: dict[str, Rival] = {
     # operator handlers
     "aten": Rival(
         handlers("namespace, opset_version = 'aten', 99"),
-        "the op handler 'torch.ops.aten.' is claimed by plugin `ops` of graphwire",
+        "the op handler 'torch.ops.aten.' is registered by plugin `ops` of graphwire",
     ),
     "relu": Rival(
         handlers("prefixes = ('torch.ops.aten.relu.',)"),
-        "the op handler 'torch.ops.aten.relu.' is claimed by plugin `ops`",
+        "the op handler 'torch.ops.aten.relu.' is registered by plugin `ops`",
     ),
     "wide": Rival(
-        handlers("prefixes = ('torch.ops.',)"), "the op handler 'torch.ops.' is claimed by plugin `ops`"
+        handlers("prefixes = ('torch.ops.',)"), "the op handler 'torch.ops.' is registered by plugin `ops`"
     ),
     "cond": Rival(
         handlers("prefixes = ('torch.ops.higher_order.cond',)"),
-        "'torch.ops.higher_order.cond' is claimed by plugin `ops`",
+        "'torch.ops.higher_order.cond' is registered by plugin `ops`",
     ),
     "getitem": Rival(
-        handlers("prefixes = ('_operator.getitem',)"), "'_operator.getitem' is claimed by plugin `ops`"
+        handlers("prefixes = ('_operator.getitem',)"), "'_operator.getitem' is registered by plugin `ops`"
     ),
     "negative": Rival(handlers("opset_version = -1"), "`opset_version` is -1, not a number from 0"),
     "truth": Rival(handlers("opset_version = True"), "`opset_version` is True, not an int"),
@@ -183,11 +183,11 @@ RIVALS: dict[str, Rival] = {
     "zero": Rival(steps('OpsetStep("NAME", 0, 1)'), "`from_version` is 0, not a number from 1"),
     "of_relu": Rival(
         steps(f'OpsetStep("NAME", 1, 2, {{"{RELU}": lambda edit: edit.refuse("no")}})'),
-        f"the operator '{RELU}' is claimed by plugin `ops` of graphwire",
+        f"the operator '{RELU}' is registered by plugin `ops` of graphwire",
     ),
     "of_aten": Rival(
         steps('OpsetStep("aten", 9, 10, {"torch.ops.aten.x": print})', 'OpsetStep("aten", 10, 11)'),
-        "the namespace 'aten' is claimed by plugin `opsets` of graphwire",
+        "the namespace 'aten' is registered by plugin `opsets` of graphwire",
     ),
     "unasked": Rival(steps('OpsetStep("NAME", 1, 2, {"NAME.f": lambda: None})'), "that of NAME.f takes ()"),
     "yields": Rival(
@@ -197,7 +197,7 @@ RIVALS: dict[str, Rival] = {
     # containers
     "tuple": Rival(
         serializers("name = 'builtins.tuple'"),
-        "treespec serializer 'builtins.tuple' is claimed by plugin `treespecs`",
+        "treespec serializer 'builtins.tuple' is registered by plugin `treespecs`",
     ),
     "versioned": Rival(serializers("version = 0"), "`version` is 0, not a number from 1"),
     "at": Rival(serializers("name = 'NAME@2'"), "`name` is 'NAME@2', not a name without spaces and `@`"),
@@ -207,7 +207,8 @@ RIVALS: dict[str, Rival] = {
     "is_tuple": Rival(serializers("def container(self): return tuple")),
     # codecs
     "sparse": Rival(
-        codecs("name = 'sparse'"), "the constant codec 'sparse' is claimed by plugin `constants` of graphwire"
+        codecs("name = 'sparse'"),
+        "the constant codec 'sparse' is registered by plugin `constants` of graphwire",
     ),
     "treeless": Rival(
         codecs("def decode(self, tensors): ..."), "`decode` takes (tensors), and is called with 2"
@@ -222,25 +223,25 @@ RIVALS: dict[str, Rival] = {
     "bare": Rival(keys('"stage"'), "not a valid MetadataKey"),
     # two of one thing, each in order alone
     "twin_one": Rival(
-        formats("name = 'twin'"), "", "the wire format 'twin' is claimed by plugin `twin_one` of gw-rival-"
+        formats("name = 'twin'"), "", "the wire format 'twin' is registered by plugin `twin_one` of gw-rival-"
     ),
     "twin_two": Rival(formats("name = 'twin'"), "", "and by plugin `twin_two` of gw-rival-twin-two==1.5"),
     "version_one": Rival(
         handlers("namespace = 'library'"),
         "",
-        "the namespace 'library' is claimed by plugin `ver",
+        "the namespace 'library' is registered by plugin `ver",
     ),
     "version_two": Rival(
         handlers("namespace, opset_version = 'library', 2"), "", "and by plugin `version_two` of gw-rival-"
     ),
     "step_one": Rival(
-        _SAME_STEP, "", "the opset upgrader 'shared 1->2 shared.f' is claimed by plugin `step_one`"
+        _SAME_STEP, "", "the opset upgrader 'shared 1->2 shared.f' is registered by plugin `step_one`"
     ),
     "step_two": Rival(_SAME_STEP, "", "and by plugin `step_two` of gw-rival-step-two==1.5"),
     "inner": Rival(
         handlers("prefixes = ('torch.ops.uneven_not.', 'torch.ops.names_all.deep.')"),
         "",
-        "the op handler 'torch.ops.names_all.deep.' is claimed by plugin `names_all`",
+        "the op handler 'torch.ops.names_all.deep.' is registered by plugin `names_all`",
     ),
 }
 

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from inside.registry import API_VERSION, discovery, registry as registry_module
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
 from graphwire.hooks import PluginInfo, Registry, default_registry
-from graphwire.registry import GraphwirePluginWarning
+from graphwire.registry import GraphwirePluginWarning, load_plugin
 from graphwire_plugins import treespecs
 
 FORMAT = """
@@ -137,6 +138,15 @@ def of_distribution(registry: Registry, name: str) -> PluginInfo:
 # ------------------------------------------------------------------------------------------------------- discovery
 
 
+@pytest.mark.parametrize(
+    "entry", [*distribution("graphwire").entry_points.select(group="graphwire")], ids=lambda entry: entry.name
+)
+def test_what_ships_in_the_box_keeps_the_contract_of_foreign_plugins(entry: EntryPoint) -> None:
+    # A registry does not check the methods of its own plugins: that takes time in every command.
+    loaded = load_plugin(PluginInfo(entry.name, "another-distribution"), entry.load)
+    assert (loaded.info.status, loaded.info.reason) == ("active", "")
+
+
 def test_a_plugin_is_found_through_its_entry_point(install: Install) -> None:
     install("gw-good", "1.2", {"good": "gw_good"}, gw_good=FORMAT.format(name="good", suffix=".good"))
     registry = Registry.only("good")
@@ -193,7 +203,7 @@ def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is
     install("gw-one", "1.0", {"one": "gw_one"}, gw_one=FORMAT.format(name="same", suffix=".one"))
     install("gw-two", "2.0", {"two": "gw_two"}, gw_two=FORMAT.format(name="same", suffix=".two"))
     install("gw-three", "3.0", {"three": "gw_three"}, gw_three=FORMAT.format(name="other", suffix=".three"))
-    with pytest.warns(GraphwirePluginWarning, match="the wire format 'same' is claimed by") as warned:
+    with pytest.warns(GraphwirePluginWarning, match="the wire format 'same' is registered by") as warned:
         registry = Registry.only("one", "two", "three")
     assert len(warned) == 2
     assert list(registry.wire_formats) == ["other"]

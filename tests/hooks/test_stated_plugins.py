@@ -167,7 +167,7 @@ def test_two_that_state_one_name_are_a_conflict_when_it_is_used(install: Any) ->
     assert registry.wire_format("json").name == "json"
     assert imported() == set()
     with (
-        pytest.warns(GraphwirePluginWarning, match="'stated' is claimed by"),
+        pytest.warns(GraphwirePluginWarning, match="'stated' is registered by"),
         pytest.raises(PluginConflictError),
     ):
         registry.wire_format("stated")

@@ -392,4 +392,4 @@ DO_NOT_EXPORT: dict[str, Refusal] = {
         "its router moves its own weights to a dtype in every call",
     ),
 }
-"""Chosen first, and left out: torch 2.13 does not export them."""
+"""Chosen first, and dropped: torch 2.13 does not export them."""

@@ -206,7 +206,7 @@ def test_a_raw_file_gets_what_a_stream_gets(
     """Small records go to it together; it may take only a part of what it is given."""
     if most is not None:
         writev = os.writev
-        monkeypatch.setattr(os, "writev", lambda file, pieces: writev(file, [memoryview(pieces[0])[:most]]))
+        monkeypatch.setattr(os, "writev", lambda file, chunks: writev(file, [memoryview(chunks[0])[:most]]))
     path, stream = tmp_path / "raw.pt2", io.BytesIO()
     with path.open("wb", buffering=0) as raw:
         for file in (raw, stream):

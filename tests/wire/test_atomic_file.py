@@ -133,10 +133,10 @@ def test_a_long_name_is_no_problem(tmp_path: Path) -> None:
     ),
     st.integers(1, 40),
 )
-def test_pieces_make_the_file_that_they_come_to(pieces: list[tuple[int, int, bool]], repeated: int) -> None:
+def test_pieces_make_the_file_that_they_come_to(chunks: list[tuple[int, int, bool]], repeated: int) -> None:
     """Some of them are empty."""
     given_ = [
-        memoryview(bytes([byte]) * size) if viewed else bytes([byte]) * size for byte, size, viewed in pieces
+        memoryview(bytes([byte]) * size) if viewed else bytes([byte]) * size for byte, size, viewed in chunks
     ] * repeated
     with TemporaryFile(buffering=0) as file:
         write_chunks(file, given_)
@@ -173,14 +173,14 @@ def test_the_disk_begins_before_the_sync(tmp_path: Path, monkeypatch: pytest.Mon
         parts.append((start, nbytes))
         return begin(file, start, nbytes, how)
 
-    pieces = [bytes([index]) * 300_000 for index in range(60)]
+    chunks = [bytes([index]) * 300_000 for index in range(60)]
     for call in (told, None) if sys.platform == "linux" else (None,):
         monkeypatch.setattr(atomic_file, "_sync_file_range", call)
         with atomic_write(tmp_path / "new.pt2") as file:
-            for piece in pieces:
+            for chunk in chunks:
                 assert isinstance(file, atomic_file.Replacement)
-                file.write_many([piece, b"x"])
-        assert (tmp_path / "new.pt2").read_bytes() == b"".join(piece + b"x" for piece in pieces)
+                file.write_many([chunk, b"x"])
+        assert (tmp_path / "new.pt2").read_bytes() == b"".join(chunk + b"x" for chunk in chunks)
     if sys.platform == "linux":
         assert [start for start, _ in parts] == [sum(n for _, n in parts[:i]) for i in range(len(parts))]
         assert 60 * 300_001 - 3_000_000 < sum(nbytes for _, nbytes in parts) <= 60 * 300_001

@@ -9,7 +9,7 @@ from graphwire_fleet.parameters import distribution_named, operators_named, targ
 
 
 class Parameter(NamedTuple):
-    """What a question is asked with: a word of the command line; or if its name begins with `--` an option, None if left out."""
+    """What a question is asked with: a word of the command line; or if its name begins with `--` an option, None if absent."""
 
     name: str
     help: str

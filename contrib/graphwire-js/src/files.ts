@@ -8,7 +8,7 @@ import type { RecordFacts } from "./diff/weights.js";
 import { FORMATS, formatOf, type WireFormat } from "./formats.js";
 import { jsonOf } from "./json.js";
 import { DEFAULT_LIMITS, type Limits } from "./limits.js";
-import { checkReferences, PIECE, Stores, type Resolver } from "./stores.js";
+import { checkReferences, CHUNK, Stores, type Resolver } from "./stores.js";
 import { elementsOf, placeOf, typedArray, type TensorData } from "./tensors.js";
 import { dtypeName } from "./enumerations.js";
 import { readTorchSave, UnknownNameError, type PickleValue, type TorchSave } from "./pickles.js";
@@ -408,7 +408,7 @@ export class GraphwireFile {
         return { nbytes: held.size, checksums: new Map(held.crc === 0 ? [] : [["CRC-32", held.crc.toString(16).padStart(8, "0")]]) };
       }
       const { nbytes, sha256 } = elsewhere?.get(record) ?? { nbytes: 0n, sha256: "" };
-      const digest = nbytes <= PIECE ? "SHA-256" : "SHA-256 of pieces";
+      const digest = nbytes <= CHUNK ? "SHA-256" : "SHA-256 of pieces";
       return sha256 === "" ? null : { nbytes: Number(nbytes), checksums: new Map([[digest, sha256]]) };
     };
   }

@@ -30,12 +30,12 @@ async function programNeutral(file: GraphwireFile, name: string): Promise<Neutra
   return PROGRAM.neutral(unlisted.length === 0 ? program : { ...program, requires: [...program.requires, ...unlisted].sort() });
 }
 
-const LEFT_OUT = new Set([MANIFEST_RECORD, "data/wire_formats.json"]);
+const DROPPED = new Set([MANIFEST_RECORD, "data/wire_formats.json"]);
 
 async function archiveNeutral(file: GraphwireFile): Promise<Neutral> {
   const digests = await file.digests();
   const documents = new Set(file.documentRecords);
-  const records = [...digests].filter(([name]) => !LEFT_OUT.has(name) && !documents.has(name));
+  const records = [...digests].filter(([name]) => !DROPPED.has(name) && !documents.has(name));
   return {
     layout: file.layout.name,
     manifest: digests.has(MANIFEST_RECORD),

@@ -16,7 +16,7 @@ const MAX_DIMENSIONS = 64;
 const MAX_INDEX = 1n << 59n;
 const MAX_RECORD = 1n << 62n;
 const MAX_HEADER = 100_000_000;
-export const PIECE = 1 << 24;
+export const CHUNK = 1 << 24;
 const DIGEST = /^(?:[0-9a-f]{64})?$/;
 const RESERVED = /^(con|prn|aux|nul|com[1-9]|lpt[1-9])$/;
 
@@ -220,12 +220,12 @@ function scatter(axes: readonly Axis[], region: Region, tensor: Uint8Array, reco
   walk(0, 0, Number(region.offset));
 }
 
-/** The digest of a record: its SHA-256, or of more than 16 MiB that of the digests of its pieces. */
+/** The digest of a record: its SHA-256, or of more than 16 MiB that of the digests of its chunks. */
 function digestOf(bytes: Uint8Array): string {
-  if (bytes.length <= PIECE) return toHex(sha256Bytes(bytes));
-  const pieces: Uint8Array[] = [];
-  for (let at = 0; at < bytes.length; at += PIECE) pieces.push(sha256Bytes(bytes.subarray(at, at + PIECE)));
-  return toHex(sha256Bytes(...pieces));
+  if (bytes.length <= CHUNK) return toHex(sha256Bytes(bytes));
+  const chunks: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; at += CHUNK) chunks.push(sha256Bytes(bytes.subarray(at, at + CHUNK)));
+  return toHex(sha256Bytes(...chunks));
 }
 
 // ----------------------------------------------------------------------------------------------------------------- kinds

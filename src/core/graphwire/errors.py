@@ -25,7 +25,7 @@
     ├── OpsetError                   operators cannot be converted to another opset version; reasons in `.problems`
     ├── TorchReleaseError            torch is not installed, or older than the oldest supported release
     └── PluginError                  a plugin cannot be used
-        ├── PluginConflictError      two plugins claim one name
+        ├── PluginConflictError      two plugins register one name
         └── MissingPluginError       the file needs a plugin that is not installed
 
 A message names the `file`, the `record`, its `format` and the `place`, and states the problem and what to do next
@@ -494,7 +494,7 @@ class PluginError(GraphwireError):
 
 
 class PluginConflictError(PluginError):
-    """Two plugins claim one name."""
+    """Two plugins register one name."""
 
 
 class MissingPluginError(_ProblemsError, PluginError):

@@ -166,7 +166,7 @@ def _unknown_nodes(name: str, unknown: list[str], nodes: Sequence[Collection[str
 
 
 class TraceTimes(dict[str, float]):
-    """The mean time of the events of a trace, in milliseconds, by the event's name. Names that no node has are left out."""
+    """The mean time of the events of a trace, in milliseconds, by the event's name. Names that no node has are dropped."""
 
 
 def read_overlays(path: Path) -> dict[str, dict[str, Any]]:

@@ -4,8 +4,8 @@
     ab/cdef0123…                 the bytes of the storage with the digest abcdef0123…
 
 A digest has 64 lower-case hexadecimal digits; the first two are the name of a folder, the others that of a file in it. Content
-of at most 16 MiB (16,777,216 bytes) has the SHA-256 of its bytes as digest. Longer content is cut into pieces of 16 MiB, the
-last one shorter; its digest is the SHA-256 of the SHA-256 digests of the pieces (32 bytes each), one after the other.
+of at most 16 MiB (16,777,216 bytes) has the SHA-256 of its bytes as digest. Longer content is cut into chunks of 16 MiB, the
+last one shorter; its digest is the SHA-256 of the SHA-256 digests of the chunks (32 bytes each), one after the other.
 
 Files are complete when they appear, and never change, so any number of programs may write at the same time. Names that
 graphwire gives to files that are not complete yet begin with `.graphwire-` and end with `.part`.
@@ -32,7 +32,7 @@ from graphwire.registry import (
 )
 from graphwire.schema import FileFacts
 
-# ----------------------- write, compare and hash the bytes of tensors in pieces, so that memory does not grow with them
+# ----------------------- write, compare and hash the bytes of tensors in chunks, so that memory does not grow with them
 
 
 _READ_BYTES = 1 << 20
@@ -50,17 +50,17 @@ def write_content(file: BinaryIO, content: bytes | memoryview) -> None:
 
 
 def write_hashed(file: BinaryIO, content: memoryview) -> str:
-    """Write all bytes to a file, and return their digest (see `digest_of_pieces`). A thread hashes while they are written.
+    """Write all bytes to a file, and return their digest (see `digest_of_chunks`). A thread hashes while they are written.
 
-    Pieces are copied before they are hashed and written, so the digest is that of the file even if the content changes.
+    Chunks are copied before they are hashed and written, so the digest is that of the file even if the content changes.
     """
     if content.nbytes <= _READ_BYTES:
-        piece = bytes(content)
-        write_content(file, piece)
-        return digest_of_pieces([_sha256(piece)])
+        chunk = bytes(content)
+        write_content(file, chunk)
+        return digest_of_chunks([_sha256(chunk)])
     from graphwire.wire.archive.digests import CHUNK_BYTES
 
-    # The same rooms for all pieces: new memory has to be mapped page by page.
+    # The same rooms for all chunks: new memory has to be mapped page by page.
     rooms = [memoryview(bytearray(min(content.nbytes, CHUNK_BYTES))) for _ in range(_THREADS)]
     hashed: list[Step] = []
     with Threads(_THREADS, "graphwire-blobs") as threads:
@@ -72,7 +72,7 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
             copy[:] = part
             hashed.append(threads.submit(_sha256, copy))
             write_content(file, copy)
-        return digest_of_pieces(each.result() for each in hashed)
+        return digest_of_chunks(each.result() for each in hashed)
 
 
 def has_content(file: StoreFile, offset: int, content: memoryview) -> bool:
@@ -86,10 +86,10 @@ def has_content(file: StoreFile, offset: int, content: memoryview) -> bool:
 
 
 def digest_of_file(file: StoreFile) -> str:
-    """Return the digest of a file's content (see `digest_of_pieces`), computed in two threads."""
+    """Return the digest of a file's content (see `digest_of_chunks`), computed in two threads."""
     from graphwire.wire.archive.digests import CHUNK_BYTES
 
-    def of_piece(start: int) -> bytes:
+    def of_chunk(start: int) -> bytes:
         import hashlib
 
         digest = hashlib.sha256()
@@ -99,29 +99,29 @@ def digest_of_file(file: StoreFile) -> str:
         return digest.digest()
 
     with Threads(_THREADS, "graphwire-blobs") as threads:
-        pieces = [threads.submit(of_piece, start) for start in range(0, max(file.size, 1), CHUNK_BYTES)]
-        return digest_of_pieces(each.result() for each in pieces)
+        chunks = [threads.submit(of_chunk, start) for start in range(0, max(file.size, 1), CHUNK_BYTES)]
+        return digest_of_chunks(each.result() for each in chunks)
 
 
-def digest_of_pieces(pieces: Iterable[bytes]) -> str:
+def digest_of_chunks(chunks: Iterable[bytes]) -> str:
     """Return the digest of content in hexadecimal.
 
-    Content of at most 16 MiB (16,777,216 bytes) has the SHA-256 of its bytes. Longer content is cut into pieces of 16 MiB, the
+    Content of at most 16 MiB (16,777,216 bytes) has the SHA-256 of its bytes. Longer content is cut into chunks of 16 MiB, the
     last one shorter, and has the SHA-256 of their SHA-256 digests (32 bytes each), one after the other.
 
     Args:
-        pieces: the SHA-256 of each piece; that of no bytes for empty content.
+        chunks: the SHA-256 of each chunk; that of no bytes for empty content.
     """
     import hashlib
 
-    first, *rest = pieces
+    first, *rest = chunks
     return hashlib.sha256(b"".join([first, *rest])).hexdigest() if rest else first.hex()
 
 
-def _sha256(piece: bytes | memoryview) -> bytes:
+def _sha256(chunk: bytes | memoryview) -> bytes:
     import hashlib
 
-    return hashlib.sha256(piece).digest()
+    return hashlib.sha256(chunk).digest()
 
 
 MARKER = "blobs.json"

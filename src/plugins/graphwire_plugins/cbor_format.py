@@ -134,14 +134,14 @@ def _encode_metas(metas: dict[str, Any]) -> bytes:
         width for width, limit in ((0, 24), (1, 1 << 8), (2, 1 << 16), (4, 1 << 32)) if count < limit
     )
     head = bytes([0xA0 | (count if width == 0 else 23 + width.bit_length())])
-    pieces = [head + count.to_bytes(width, "big") if width else head]
+    chunks = [head + count.to_bytes(width, "big") if width else head]
     known: dict[int, bytes] = {}
     for name, meta in metas.items():
         encoded = known.get(id(meta))
         if encoded is None:
             encoded = known[id(meta)] = cbor2.dumps(meta)
-        pieces += (cbor2.dumps(name), encoded)
-    return b"".join(pieces)
+        chunks += (cbor2.dumps(name), encoded)
+    return b"".join(chunks)
 
 
 def _refuse(value: Any, _immutable: bool) -> NoReturn:

@@ -379,7 +379,7 @@ TORCH_OPERATORS = (
     "triton_kernel_wrapper_functional triton_kernel_wrapper_mutation while_loop while_loop_stack_output with_effects wrap "
     "wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled"
 ).split()
-"""torch's own higher-order operators. Plugins cannot claim their names."""
+"""torch's own higher-order operators. Plugins cannot register their names."""
 
 
 class HigherOrderOperators:
@@ -437,7 +437,7 @@ TORCH_LIBRARIES = (
     "onnx_symbolic prim prims profiler quantization quantized quantized_decomposed rngprims sparse static_runtime streams "
     "symm_mem torch_attn torch_nn"
 ).split()
-"""The operator libraries that torch itself registers. Plugins cannot claim their names, but any other library may have
+"""The operator libraries that torch itself registers. Plugins cannot register their names, but any other library may have
 its own handler."""
 
 

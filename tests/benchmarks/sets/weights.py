@@ -46,7 +46,7 @@ def measure(bench: Bench) -> Iterator[Row]:
         ("graphwire", "load and read"): Step(lambda: _read(graphwire.load(ours))),
         ("torch.export", "load and read"): Step(lambda: _read(torch.export.load(theirs))),
         ("plain", "write and hash"): Step(lambda: _write(weights, plain, hashlib.sha256())),
-        ("plain", "read and hash"): Step(lambda: _read_back(plain, _PIECE_BYTES)),
+        ("plain", "read and hash"): Step(lambda: _read_back(plain, _CHUNK_BYTES)),
         ("plain", "read all and hash"): Step(lambda: _read_back(plain, mebibytes << 20)),
         ("graphwire", "load, verify"): Step(lambda: graphwire.load(ours, verify=True)),
         ("graphwire", "load, copy"): Step(lambda: graphwire.load(ours, copy=True)),
@@ -67,30 +67,30 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 
 def _write(tensors: Sequence[Any], file: Path, digest: Any = None) -> None:
-    """Write the bytes of tensors as a save has to: in pieces that fit the processor's cache, synced, in place of an old file.
+    """Write the bytes of tensors as a save has to: in chunks that fit the processor's cache, synced, in place of an old file.
 
     Args:
-        digest: what hashes the pieces too.
+        digest: what hashes the chunks too.
     """
     new = file.with_suffix(".part")
     with new.open("wb", buffering=0) as stream:
         for memory in map(_memory, tensors):
-            for start in range(0, memory.nbytes, _PIECE_BYTES):
-                stream.write(memory[start : start + _PIECE_BYTES])
+            for start in range(0, memory.nbytes, _CHUNK_BYTES):
+                stream.write(memory[start : start + _CHUNK_BYTES])
                 if digest is not None:
-                    digest.update(memory[start : start + _PIECE_BYTES])
+                    digest.update(memory[start : start + _CHUNK_BYTES])
         os.fsync(stream.fileno())
     new.replace(file)
 
 
-_PIECE_BYTES = 1 << 19
+_CHUNK_BYTES = 1 << 19
 
 
 def _read_back(file: Path, room: int) -> bytes:
-    """Read a file into memory of `room` bytes, again and again if it is larger, in pieces, and hash what was read."""
+    """Read a file into memory of `room` bytes, again and again if it is larger, in chunks, and hash what was read."""
     digest, memory, at = hashlib.sha256(), memoryview(mmap.mmap(-1, room)), 0
     with file.open("rb", buffering=0) as stream:
-        while count := stream.readinto(memory[at : at + _PIECE_BYTES]):
+        while count := stream.readinto(memory[at : at + _CHUNK_BYTES]):
             digest.update(memory[at : at + count])
             at = (at + count) % room
     return digest.digest()

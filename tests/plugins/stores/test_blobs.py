@@ -54,11 +54,11 @@ def test_a_blob_has_the_path_that_its_digest_gives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(16 << 20) - 1, 16 << 20, (16 << 20) + 1, 32 << 20, (40 << 20) + 7])
-def test_the_digest_of_long_content_is_that_of_the_digests_of_its_pieces(size: int, tmp_path: Path) -> None:
+def test_the_digest_of_long_content_is_that_of_the_digests_of_its_chunks(size: int, tmp_path: Path) -> None:
     content = bytes(range(251)) * (size // 251 + 1)
     content = content[:size]
-    pieces = [hashlib.sha256(content[at : at + 16777216]).digest() for at in range(0, size, 16777216)]
-    digest = hashlib.sha256(b"".join(pieces)).hexdigest() if len(pieces) > 1 else pieces[0].hex()
+    chunks = [hashlib.sha256(content[at : at + 16777216]).digest() for at in range(0, size, 16777216)]
+    digest = hashlib.sha256(b"".join(chunks)).hexdigest() if len(chunks) > 1 else chunks[0].hex()
     STORE.write(Folder(tmp_path), "", storages(content))
     assert (tmp_path / digest[:2] / digest[2:]).read_bytes() == content
     assert list(STORE.damaged(Folder(tmp_path))) == []

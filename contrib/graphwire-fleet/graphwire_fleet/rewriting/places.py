@@ -19,7 +19,7 @@ from graphwire.wire.limits import DEFAULT_ATTEMPTS
 from graphwire.wire.remote_files import RemoteWrite
 from graphwire.wire.weights.folder import Folder
 
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 _LOCK_SECONDS, _LOCK_WAIT = 10.0, 0.05
 
 
@@ -97,9 +97,9 @@ def place_at(name: str, storage_options: Mapping[str, Any] | None = None, root: 
 
 def _facts(stream: Any) -> Facts:
     digest, count = hashlib.sha256(), 0
-    while piece := stream.read(_PIECE):
-        digest.update(piece)
-        count += len(piece)
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+        count += len(chunk)
     return Facts(digest.hexdigest(), count)
 
 
@@ -304,7 +304,7 @@ def _kind(found: os.stat_result) -> str:
 
 def _copy(source: BinaryIO, target: BinaryIO) -> None:
     """Copy a file with its permissions and times, and make it durable."""
-    shutil.copyfileobj(source, target, _PIECE)
+    shutil.copyfileobj(source, target, _CHUNK)
     target.flush()
     found = os.fstat(source.fileno())
     if os.name == "posix":
@@ -367,7 +367,7 @@ class RemotePlace:
         with self._place.fs.open(self._place.path, "rb") as source:
             target.seek(0)
             target.truncate()
-            shutil.copyfileobj(source, target, _PIECE)
+            shutil.copyfileobj(source, target, _CHUNK)
             target.flush()
 
     def workplace(self, identity: str, journal: Path) -> LocalFile:
@@ -377,7 +377,7 @@ class RemotePlace:
     def put(self, part: LocalFile) -> None:
         """Upload a file."""
         with part.open() as source, RemoteWrite(self._place) as stream:
-            shutil.copyfileobj(source, stream, _PIECE)
+            shutil.copyfileobj(source, stream, _CHUNK)
 
     def restore(self, kept: LocalFile, part: LocalFile) -> None:
         """Upload the old file."""

@@ -6,7 +6,7 @@ import type { Argument, ConstantValue, TensorMeta } from "../schema.js";
 import { floatLiteral } from "../summary.js";
 import type { Tree } from "../trees.js";
 
-/** Returns a value of a record as a tree, as a document contains it: unions are dicts of one variant, None is left out of records. */
+/** Returns a value of a record as a tree, as a document contains it: unions are dicts of one variant, None is dropped from records. */
 export function documentTree(value: unknown): Tree {
   if (value === null || value === undefined) return null;
   if (typeof value === "number" && !Number.isFinite(value)) return floatLiteral(value);

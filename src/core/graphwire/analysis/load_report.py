@@ -273,7 +273,7 @@ def with_group_names(
 
 Strippable: TypeAlias = Literal["stack_traces", "provenance", "example_inputs", "extra_files"]
 STRIPPABLE: Final[tuple[Strippable, ...]] = ("stack_traces", "provenance", "example_inputs", "extra_files")
-"""What can be left out of a file."""
+"""What can be dropped from a file."""
 
 _FIELDS: Final[dict[Strippable, tuple[str, str, str]]] = {
     "stack_traces": ("stack_frames", "stack", "stack_trace"),

@@ -169,7 +169,7 @@ def _chosen(words: Sequence[str]) -> str | None:
 
 def _load_plugins() -> None:
     """Load the plugins with stdout redirected, so that their prints do not mix with the command's output. What is broken is told
-    and left out, also where warnings are errors."""
+    and dropped, also where warnings are errors."""
     from graphwire.registry import default_registry
 
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():

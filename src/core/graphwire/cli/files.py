@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -291,7 +291,7 @@ class ReadFiles:
 # ---------------------- where a command writes: a file, a folder that gets a file for each one read, or standard output
 
 
-class Destination(NamedTuple):
+class Destination(msgspec.Struct, frozen=True):
     """Where the file of one input is written."""
 
     name: str

@@ -160,7 +160,7 @@ def downgrade(
 ) -> Record:
     """Convert a document of the current version to an older one, without graphwire's extensions.
 
-    The content of an extension is written in the older version's terms (stack traces and provenance as text), or left out
+    The content of an extension is written in the older version's terms (stack traces and provenance as text), or dropped
     where it is only informative (`evolve.steps.extensions` has the rules).
 
     Args:

@@ -51,7 +51,7 @@ REMEDY_OF_CONFLICT = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
 
 
 class Refusal(NamedTuple):
-    """Names that a plugin claims and does not have."""
+    """Names that a plugin registers and does not have."""
 
     kind: str
     """The kind of provider, such as `wire_format`."""
@@ -59,7 +59,7 @@ class Refusal(NamedTuple):
     reason: str
     """One sentence without a full stop."""
     is_conflict: bool = False
-    """Whether another plugin claims them, too, so that one of the two has to be disabled."""
+    """Whether another plugin registers them, too, so that one of the two has to be disabled."""
 
 
 class GraphwirePluginWarning(UserWarning):
@@ -84,11 +84,11 @@ class PluginInfo(msgspec.Struct, frozen=True):
     load_seconds: float = 0.0
     """The time that its import and its hooks took."""
     status: Literal["active", "partial", "blocked", "broken"] = "active"
-    """`broken` if it breaks the contract, or has none of its names; `partial` if other plugins claim some of its names."""
+    """`broken` if it breaks the contract, or has none of its names; `partial` if other plugins register some of its names."""
     reason: str = ""
     """Why it is not active, or not completely, one sentence without a full stop."""
     refused: tuple[Refusal, ...] = ()
-    """The names that it claims and does not have, with the reasons."""
+    """The names that it registers and does not have, with the reasons."""
     heavy: str = ""
     """What makes its import slow, one sentence without a full stop; empty if nothing does."""
     ignored: str = ""
@@ -221,9 +221,9 @@ def load_plugin(
         with restored_torch():
             plugin = load()
             info = replace(info, api_version=_api_version(plugin))
-            provided = provisions_of(plugin)
+            provided = provisions_of(plugin, trusted=is_in_box(info))
         if stated is not None:
-            provided.problems.extend(_misstated(provided.claimed, stated))
+            provided.problems.extend(_misstated(provided.registered, stated))
     # A plugin is foreign code: even one that exits the interpreter on import must not affect the others.
     except unless_interrupted(BaseException) as error:
         return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
@@ -238,16 +238,16 @@ def load_plugin(
             tuple(each if is_in_box(info) else isolated(each, info) for each in provided.accepted),
         )
     reason = "; ".join(dict.fromkeys(provided.problems))
-    refused = tuple(Refusal(kind, names, reason) for kind, names in provided.claimed.items())
+    refused = tuple(Refusal(kind, names, reason) for kind, names in provided.registered.items())
     return _inactive(replace(info, refused=refused), "broken", reason, seconds)
 
 
 def _misstated(
-    claimed: Mapping[str, tuple[str, ...]], stated: Mapping[str, tuple[str, ...]]
+    registered: Mapping[str, tuple[str, ...]], stated: Mapping[str, tuple[str, ...]]
 ) -> Iterator[str]:
     """Yield how what a plugin provides differs from what its entry points state."""
-    for kind in dict.fromkeys((*stated, *claimed)):
-        of_kind = claimed.get(kind, ())
+    for kind in dict.fromkeys((*stated, *registered)):
+        of_kind = registered.get(kind, ())
         has = {name.partition(" ")[0] for name in of_kind} if kind == "opset_upgrader" else set(of_kind)
         if has != set(stated.get(kind, ())):
             listed = [", ".join(sorted(each)) or "nothing" for each in (stated.get(kind, ()), has)]
@@ -315,7 +315,7 @@ def _warn(message: str) -> None:
 
 
 class UnavailableName(msgspec.Struct, frozen=True):
-    """Why a name that a plugin claims is unavailable."""
+    """Why a name that a plugin registers is unavailable."""
 
     plugin: PluginInfo
     refusal: Refusal
@@ -329,7 +329,7 @@ class OwnedNames(msgspec.Struct, frozen=True):
     provisions: tuple[tuple[PluginInfo, Provision], ...]
     """The usable provisions with the names that they own, built-in ones first."""
     faults: Mapping[tuple[str, str], UnavailableName]
-    """Names that some plugin claims and no plugin owns, by kind and name."""
+    """Names that some plugin registers and no plugin owns, by kind and name."""
 
 
 _Key = tuple[str, str]
@@ -417,7 +417,7 @@ def _disputes(plugins: Sequence[LoadedPlugin]) -> dict[_Key, str]:
 
 
 def _claimed(key: _Key, first: PluginInfo | None, second: PluginInfo) -> str:
-    return f"the {key[0].replace('_', ' ')} {key[1]!r} is claimed by {first} and by {second}"
+    return f"the {key[0].replace('_', ' ')} {key[1]!r} is registered by {first} and by {second}"
 
 
 def _prefix_in(handlers: Mapping[str, object], key: _Key) -> str:
@@ -481,7 +481,7 @@ def _info(info: PluginInfo, kept: Sequence[Provision], refused: Sequence[Refusal
 
 
 def conflict_error(problem: str) -> PluginConflictError:
-    """Return the error for using a name that two plugins claim."""
+    """Return the error for using a name that two plugins register."""
     return PluginConflictError(problem, remedy=REMEDY_OF_CONFLICT)
 
 
@@ -518,7 +518,7 @@ _OF_BOX = {
 def remedy_for_name(registry: Registry, kind: str, name: str, otherwise: str) -> str:
     """Return what to do if no plugin provides a name.
 
-    The advice concerns a plugin that claims the name, or a built-in plugin that is disabled.
+    The advice concerns a plugin that registers the name, or a built-in plugin that is disabled.
 
     Args:
         otherwise: the advice if neither applies.
@@ -532,12 +532,12 @@ def remedy_for_name(registry: Registry, kind: str, name: str, otherwise: str) ->
 
 
 def remedy_for_unavailable_name(fault: UnavailableName) -> str:
-    """Describe why a name that a plugin claims is unavailable, and what to do."""
+    """Describe why a name that a plugin registers is unavailable, and what to do."""
     return remedy_for_plugin(fault.plugin, fault.refusal)
 
 
 def unavailable_error(fault: UnavailableName, what: str, kind: type[GraphwireError]) -> GraphwireError:
-    """Return the error for using a name that a plugin claims and no plugin owns.
+    """Return the error for using a name that a plugin registers and no plugin owns.
 
     Args:
         fault: why no plugin owns it.

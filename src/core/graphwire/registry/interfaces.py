@@ -409,7 +409,7 @@ OWN_COMMANDS: Final = frozenset(
     "inspect verify view diff hash targets convert upgrade strip weights blobs plugins new-plugin check-plugin doctor"
     " completion schema neutral conformance".split()
 )
-"""The commands of graphwire itself, whose names no plugin can claim."""
+"""The commands of graphwire itself, whose names no plugin can register."""
 
 
 @runtime_checkable

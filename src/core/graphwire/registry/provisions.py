@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
-from types import FunctionType, MappingProxyType, MethodType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import msgspec
@@ -21,9 +21,6 @@ MOST = 10_000
 
 YIELDING = ("damaged", "unused")
 """The methods that may be generators."""
-
-
-_LAZY = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class WrongError(Exception):
@@ -51,16 +48,6 @@ def error_text(error: BaseException) -> str:
 
 def _call_problem(function: Any, count: int, *, may_yield: bool = False) -> str:
     """Return why a function cannot be called with `count` positional arguments; an empty string if it can."""
-    plain = function.__func__ if type(function) is MethodType else function
-    if type(plain) is FunctionType and not plain.__dict__:
-        # What nearly all are: so many positional arguments, and a body that runs. `inspect` takes thirty times as long to say so.
-        code = plain.__code__
-        if (
-            code.co_argcount == count + (plain is not function)
-            and not code.co_kwonlyargcount
-            and not code.co_flags & _LAZY
-        ):
-            return ""
     lazy = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     if lazy or (inspect.isgeneratorfunction(function) and not may_yield):
         return "is a generator or a coroutine, and calling it does nothing"
@@ -129,8 +116,6 @@ def _operators(value: Any) -> Mapping[str, Callable[..., None]]:
     for name, function in operators.items():
         if not callable(function):
             raise WrongError(f"not a mapping from names to functions: {name} has {shown(function)}")
-        if problem := _call_problem(function, 1):
-            raise WrongError(f"a mapping with an unusable function: that of {name} {problem}")
     return MappingProxyType(operators)
 
 
@@ -240,7 +225,7 @@ class Provision(msgspec.Struct, frozen=True):
     facts: Mapping[str, Any]
     """Its attributes by name."""
     names: tuple[str, ...]
-    """The names that it claims."""
+    """The names that it registers."""
 
 
 class Provisions(msgspec.Struct, frozen=True):
@@ -249,14 +234,20 @@ class Provisions(msgspec.Struct, frozen=True):
     hooks: list[str]
     """The hooks that it implements."""
     accepted: list[Provision]
-    claimed: dict[str, tuple[str, ...]]
-    """All names that it claims, by kind, as far as they are known."""
+    registered: dict[str, tuple[str, ...]]
+    """All names that it registers, by kind, as far as they are known."""
     problems: list[str]
     """How it breaks the contract, in sentences without a full stop."""
 
 
-def provisions_of(plugin: Any) -> Provisions:
-    """Call a plugin's hooks, and check each provider that they return."""
+def provisions_of(plugin: Any, *, trusted: bool = False) -> Provisions:
+    """Call a plugin's hooks, and check each provider that they return.
+
+    Args:
+        plugin: the module or object that has the hook implementations.
+        trusted: do not check the methods of its providers. What ships in the box is checked by a test, since
+            `inspect.signature` would take a twentieth of the time of a small command.
+    """
     found = Provisions([], [], {}, [])
     for name, function in _implementations(plugin, found.problems):
         try:
@@ -270,9 +261,9 @@ def provisions_of(plugin: Any) -> Provisions:
             continue
         found.hooks.append(name)
         for provider in providers:
-            facts, wrong = _checked(hook, provider)
+            facts, wrong = _checked(hook, provider, trusted=trusted)
             names = _names(hook.kind, facts)
-            found.claimed[hook.kind] = (*found.claimed.get(hook.kind, ()), *names)
+            found.registered[hook.kind] = (*found.registered.get(hook.kind, ()), *names)
             if wrong:
                 found.problems.append(
                     f"{name} provides {shown(provider)}, not a valid {hook.protocol.__name__}: {'; '.join(wrong)}"
@@ -286,7 +277,7 @@ def provisions_of(plugin: Any) -> Provisions:
 def _contradictions(found: Provisions) -> Iterable[str]:
     """Yield what is wrong between the providers of one plugin."""
     for hook in HOOKS:
-        names = () if hook.kind == "metadata_key" else found.claimed.get(hook.kind, ())
+        names = () if hook.kind == "metadata_key" else found.registered.get(hook.kind, ())
         if twice := ", ".join(sorted(name for name, count in Counter(names).items() if count > 1)):
             yield f"{hook.name} provides {twice} twice"
     versions: dict[str, set[int]] = {}
@@ -353,7 +344,7 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
     return providers
 
 
-def _checked(hook: Hook, provider: Any) -> tuple[dict[str, Any], list[str]]:
+def _checked(hook: Hook, provider: Any, *, trusted: bool) -> tuple[dict[str, Any], list[str]]:
     """Return a provider's attributes, as far as they are valid, and what is wrong with the provider."""
     if isinstance(provider, type):
         return {}, ["it is a class; provide an instance"]
@@ -373,12 +364,12 @@ def _checked(hook: Hook, provider: Any) -> tuple[dict[str, Any], list[str]]:
             wrong.append(f"`{name}` is {error}")
         except unless_interrupted(Exception) as error:  # a property is foreign code
             wrong.append(f"`{name}` raises {error_text(error)}")
-    wrong += _method_problems(provider, hook)
+    wrong += [] if trusted else _method_problems(provider, hook, facts)
     return facts, wrong or _further_problems(hook, provider, facts)
 
 
 def _names(kind: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names that a provider claims, as far as its attributes are valid."""
+    """Return the names that a provider registers, as far as its attributes are valid."""
     if kind == "op_handler":
         return tuple(facts.get("prefixes", ()))
     if kind == "opset_upgrader":
@@ -423,11 +414,16 @@ def methods_of(protocol: type) -> dict[str, int]:
     }
 
 
-def _method_problems(provider: Any, hook: Hook) -> list[str]:
-    """Return the problems with a provider's methods, required and optional."""
+def _method_problems(provider: Any, hook: Hook, facts: Mapping[str, Any]) -> list[str]:
+    """Return the problems with a provider's methods, required and optional, and with its functions of operators."""
     if hook.protocol is interfaces.MetadataKey:
         return []
-    wrong, required = [], methods_of(hook.protocol)
+    wrong = [
+        f"`operators` is a mapping with an unusable function: that of {name} {problem}"
+        for name, function in facts.get("operators", {}).items()
+        if (problem := _call_problem(function, 1))
+    ]
+    required = methods_of(hook.protocol)
     known = dict(required)
     for protocol in hook.optional:
         own = methods_of(protocol)

@@ -83,7 +83,7 @@ class ContainerTypes:
     Args:
         serializers: the serializers by name.
         owners: the plugin of each.
-        faults: why no plugin owns a name that a plugin claims.
+        faults: why no plugin owns a name that a plugin registers.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ def _types_of_all(
                 continue
             other = next(iter(others.values()))
             one, two = owners[other.family], owners[each.family]
-            reason = f"the container type {each.name!r} is claimed by {one} and by {two}"
+            reason = f"the container type {each.name!r} is registered by {one} and by {two}"
             for rival in (each, *others.values()):
                 if rival.name not in kept.by_name and rival.container not in kept.by_container:
                     disputed[rival.name] = disputed[rival.container] = failures[rival.family] = reason
@@ -248,7 +248,7 @@ class _Index(msgspec.Struct, frozen=True):
     handler_owners: Mapping[int, PluginInfo]
     owners: Mapping[tuple[str, str], PluginInfo]
     prefixes: Mapping[str, OpHandler | None]
-    """None for a prefix that a plugin claims and no plugin owns."""
+    """None for a prefix that a plugin registers and no plugin owns."""
     longest_prefix: int
 
     def prefix_of(self, name: str) -> str | None:
@@ -268,7 +268,7 @@ def _indexed(loaded: Iterable[LoadedPlugin]) -> _Index:
     """Index plugins.
 
     Raises:
-        PluginConflictError: a plugin that is no distribution's claims a name that another one has.
+        PluginConflictError: a plugin that is no distribution's registers a name that another one has.
     """
     loaded = tuple(loaded)
     found = settle_conflicts(loaded)
@@ -346,7 +346,7 @@ class Registry:
             stated: plugins to load when they are needed.
 
         Raises:
-            PluginConflictError: a plugin that is no distribution's claims a name that another one has.
+            PluginConflictError: a plugin that is no distribution's registers a name that another one has.
         """
         object.__setattr__(self, "_index", _indexed(loaded))
         object.__setattr__(self, "_stated", tuple(stated))
@@ -480,7 +480,7 @@ class Registry:
         cache.
 
         Anything unusable is omitted with a `GraphwirePluginWarning`, and `plugins` keeps the reason. The same holds for
-        names that two plugins claim, except that built-in plugins keep theirs. The environment variables
+        names that two plugins register, except that built-in plugins keep theirs. The environment variables
         `GRAPHWIRE_PLUGINS` and `GRAPHWIRE_DISABLE_PLUGINS` select the plugins.
         """
         return cls._found(find_plugins())
@@ -519,7 +519,7 @@ class Registry:
 
         Raises:
             PluginError: one of them cannot be used.
-            PluginConflictError: two of them claim one name.
+            PluginConflictError: two of them register one name.
         """
         return cls(()).extended(*plugins)
 
@@ -528,7 +528,7 @@ class Registry:
 
         Raises:
             PluginError: one of them cannot be used.
-            PluginConflictError: two plugins claim one name.
+            PluginConflictError: two plugins register one name.
         """
         added = []
         for plugin in plugins:
@@ -543,7 +543,7 @@ class Registry:
 
         Raises:
             UnknownFormatError: no active plugin provides it; the message lists those available, and why one may not be.
-            PluginConflictError: two plugins claim it.
+            PluginConflictError: two plugins register it.
         """
         if not isinstance(name, str):
             raise UnknownFormatError(
@@ -590,7 +590,7 @@ class Registry:
         return owner is not None and is_in_box(owner)
 
     def fault_of(self, kind: str, name: str) -> UnavailableName | None:
-        """Return why no plugin owns a name that a plugin claims; None if one does, or if no plugin claims it.
+        """Return why no plugin owns a name that a plugin registers; None if one does, or if no plugin registers it.
 
         Args:
             kind: as in `owner_of`; an opset step is named `NAMESPACE OLD->NEW`.
@@ -625,7 +625,7 @@ class Registry:
         Args:
             kind: `wire_format`, `op_handler`, `treespec_serializer`, `opset_upgrader`, `constant_codec`,
                 `weight_store` or `command`.
-            name: a name as the plugin claims it, or a longer one that a prefix (of an operator handler) or a family (of
+            name: a name as the plugin registers it, or a longer one that a prefix (of an operator handler) or a family (of
                 a treespec serializer) covers.
         """
         index = self._having(kind, name)

@@ -15,8 +15,6 @@ measured with the readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0,
 place. If a construct became readable between two of these and nothing tells when, the row has the later version.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -117,16 +115,16 @@ class SequenceValue(msgspec.Struct, gc=False):
 
     kind: Literal["list", "tuple"]
     """The Python type of the sequence."""
-    items: list[Argument]
+    items: "list[Argument]"
     """The elements, in order."""
 
 
 class MappingEntry(msgspec.Struct, gc=False):
     """One entry of a mapping, in the mapping's order."""
 
-    key: Argument
+    key: "Argument"
     """The key: a literal."""
-    value: Argument
+    value: "Argument"
     """The value of the key."""
 
 
@@ -137,11 +135,11 @@ class SliceValue(msgspec.Struct):
     list or a dict on each level.
     """
 
-    start: Argument
+    start: "Argument"
     """The first index; `as_none` if it is open."""
-    stop: Argument
+    stop: "Argument"
     """The index after the last; `as_none` if it is open."""
-    step: Argument
+    step: "Argument"
     """The distance of two indices; `as_none` for 1."""
 
 
@@ -165,7 +163,7 @@ class GraphArgument(msgspec.Struct, gc=False, omit_defaults=True):
 
     name: str
     """The attribute of the owning module that holds the subgraph: a plain name, unique in the owner."""
-    graph: Graph
+    graph: "Graph"
     """The subgraph. It uses only its own inputs and values."""
     node: str | None = None
     """Extension without requirement: the name of the node that reads the attribute. Absent: the attribute's name."""
@@ -252,7 +250,7 @@ class Argument(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fiel
     """A list of lists of tensors, by name."""
     as_int_lists: list[list[int]] | None = None
     """A list of lists of integer literals."""
-    as_string_to_argument: dict[str, Argument] | None = None
+    as_string_to_argument: "dict[str, Argument] | None" = None
     """A dict with text keys, in its order."""
     as_float_lists: list[list[Float]] | None = None
     """A list of lists of float literals."""

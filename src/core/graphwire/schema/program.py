@@ -1,7 +1,5 @@
 """The program record: a graph module, its ranges and versions, and the features that a reader must support."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable

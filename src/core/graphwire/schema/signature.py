@@ -1,7 +1,5 @@
 """The graph signature: the role of each input and output of the top-level graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType

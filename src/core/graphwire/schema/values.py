@@ -1,7 +1,5 @@
 """Element types, layouts, memory formats and devices, with the numbers of torch's schema."""
 
-from __future__ import annotations
-
 import enum
 import math
 from collections.abc import Sequence
@@ -308,7 +306,7 @@ class Part(msgspec.Struct, gc=False, omit_defaults=True):
 
     meta: TensorMeta
     """The element type, shape and layout of the inner tensor."""
-    composition: Composition | None = None
+    composition: "Composition | None" = None
     """The inner tensors of this part, if it is a tensor subclass itself. Absent: it is a plain tensor."""
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from math import isfinite
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -68,7 +68,7 @@ def check_containers(counted: int, most: int) -> None:
         )
 
 
-class TreeMeasure(NamedTuple):
+class TreeMeasure(msgspec.Struct, frozen=True):
     """Counts and types found by `measure_tree`."""
 
     kinds: frozenset[type]
@@ -517,7 +517,7 @@ def _lacks_library(wire_format: WireFormat, error: ImportError) -> FormatError:
     )
 
 
-def _claims(wire_format: WireFormat, head: bytes) -> bool:
+def _matches(wire_format: WireFormat, head: bytes) -> bool:
     try:
         return wire_format.matches(head)
     except unless_interrupted(Exception):  # plugin code: a format that fails does not recognize the document
@@ -539,16 +539,14 @@ def detect_format(
     """
     head = bytes(memoryview(data).cast("B")[:HEAD_BYTES])
     known = tuple(formats)
-    claims = [each for each in first if _claims(each, head)] or [
-        each for each in known if _claims(each, head)
+    matching = [each for each in first if _matches(each, head)] or [
+        each for each in known if _matches(each, head)
     ]
-    if len(claims) == 1:
-        return claims[0]
-    if claims:
-        names = ", ".join(sorted(each.name for each in claims))
-        raise FormatError(
-            f"the document's start is claimed by several formats: {names}", remedy="Name the format"
-        )
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        names = ", ".join(sorted(each.name for each in matching))
+        raise FormatError(f"the document's start matches several formats: {names}", remedy="Name the format")
     names = ", ".join(sorted(each.name for each in known)) or "none"
     raise UnknownFormatError(
         f"no installed format recognizes a document that starts with {head[:8]!r}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 from msgspec.structs import replace
@@ -467,7 +467,7 @@ def extensions_of(metas: Iterable[schema.PayloadMeta]) -> set[str]:
     return found
 
 
-class Document(NamedTuple):
+class Document(msgspec.Struct, frozen=True):
     """An encoded program with its payloads, ready to be written to a package."""
 
     data: bytes

@@ -1,4 +1,4 @@
-"""A remote file as a `Source`: what is expected to be read is fetched ahead in large pieces, by several threads."""
+"""A remote file as a `Source`: what is expected to be read is fetched ahead in large chunks, by several threads."""
 
 from __future__ import annotations
 
@@ -211,13 +211,13 @@ TOGETHER_BYTES = 32 << 20
 """In bytes. The same, where the caller wants few requests."""
 THREADS = 8
 AHEAD = 8
-"""How many pieces are fetched ahead."""
+"""How many chunks are fetched ahead."""
 HELD_BYTES = 16 << 20
-"""In bytes. Pieces that were read are kept up to this size. With those fetched ahead, a source holds 48 MiB, and its threads what
+"""In bytes. Chunks that were read are kept up to this size. With those fetched ahead, a source holds 48 MiB, and its threads what
 they receive."""
 
 
-class _Piece:
+class _Chunk:
     """A range of the file, which is fetched as a whole."""
 
     __slots__ = ("end", "fetch", "start")
@@ -235,7 +235,7 @@ _CLOSED = "the archive is closed"
 class RemoteSource:
     """A file at a URL. `map` copies.
 
-    Ranges that `expect` announces become pieces, fetched in the order of the file while earlier ones are read. Any other range
+    Ranges that `expect` announces become chunks, fetched in the order of the file while earlier ones are read. Any other range
     is fetched when it is read.
 
     Args:
@@ -249,34 +249,34 @@ class RemoteSource:
         self.closed = False
         self._lock = threading.Lock()
         self._threads = Threads(THREADS, "graphwire-remote")
-        self._pieces: list[_Piece] = []
+        self._chunks: list[_Chunk] = []
         """Without overlaps, in the order of the file."""
-        self._fetched: deque[_Piece] = deque()
-        """The pieces that are or were fetched, the oldest first."""
+        self._fetched: deque[_Chunk] = deque()
+        """The chunks that are or were fetched, the oldest first."""
         self._held = 0
         """Their size in bytes."""
         self.size, tail = ranges.tail(TAIL_BYTES)
         if tail:
-            piece = _Piece(self.size - len(tail), self.size)
-            piece.fetch = Step(lambda: tail)
-            piece.fetch.run()
-            self._pieces.append(piece)
+            chunk = _Chunk(self.size - len(tail), self.size)
+            chunk.fetch = Step(lambda: tail)
+            chunk.fetch.run()
+            self._chunks.append(chunk)
 
     def read_at(self, offset: int, size: int) -> bytes:
-        piece = self._piece_with(offset, size) if size else None
-        if piece is not None and offset + size <= piece.end:
-            data = self._data_of(piece)
-            return data[offset - piece.start : offset - piece.start + size]
+        chunk = self._chunk_with(offset, size) if size else None
+        if chunk is not None and offset + size <= chunk.end:
+            data = self._data_of(chunk)
+            return data[offset - chunk.start : offset - chunk.start + size]
         memory = bytearray(size)
         self.read_into(offset, memoryview(memory))
         return bytes(memory)
 
     def read_into(self, offset: int, memory: memoryview) -> None:
         while memory.nbytes:
-            piece = self._piece_with(offset, memory.nbytes)
-            data = self._data_of(piece)
-            count = min(piece.end - offset, memory.nbytes)
-            memory[:count] = memoryview(data)[offset - piece.start : offset - piece.start + count]
+            chunk = self._chunk_with(offset, memory.nbytes)
+            data = self._data_of(chunk)
+            count = min(chunk.end - offset, memory.nbytes)
+            memory[:count] = memoryview(data)[offset - chunk.start : offset - chunk.start + count]
             memory = memory[count:]
             offset += count
 
@@ -296,62 +296,62 @@ class RemoteSource:
         with self._lock:
             added = [each for start, end in wanted for each in self._missing(start, end)]
             for start, end in added:
-                step = -(-(end - start) // -(-(end - start) // most))  # equal pieces
-                self._pieces += (_Piece(at, min(at + step, end)) for at in range(start, end, step))
-            self._pieces.sort(key=_START)
+                step = -(-(end - start) // -(-(end - start) // most))  # equal chunks
+                self._chunks += (_Chunk(at, min(at + step, end)) for at in range(start, end, step))
+            self._chunks.sort(key=_START)
 
     def close(self) -> None:
         self.closed = True
         with self._lock:
             self._threads.close(wait=False)
-            self._pieces.clear()
+            self._chunks.clear()
             self._fetched.clear()
 
     def _missing(self, start: int, end: int) -> Iterable[tuple[int, int]]:
-        """Yield the parts of a range that no piece has."""
-        index = bisect.bisect_right(self._pieces, start, key=_START)
+        """Yield the parts of a range that no chunk has."""
+        index = bisect.bisect_right(self._chunks, start, key=_START)
         if index:
-            start = max(start, self._pieces[index - 1].end)
+            start = max(start, self._chunks[index - 1].end)
         while start < end:
-            until = min(end, self._pieces[index].start) if index < len(self._pieces) else end
+            until = min(end, self._chunks[index].start) if index < len(self._chunks) else end
             if start < until:
                 yield start, until
-            start = self._pieces[index].end if index < len(self._pieces) else end
+            start = self._chunks[index].end if index < len(self._chunks) else end
             index += 1
 
-    def _piece_with(self, offset: int, size: int) -> _Piece:
-        """Return the piece with the byte at an offset; it and the next ones are being fetched."""
+    def _chunk_with(self, offset: int, size: int) -> _Chunk:
+        """Return the chunk with the byte at an offset; it and the next ones are being fetched."""
         with self._lock:
             if self.closed:
                 raise ArchiveError(_CLOSED)
-            index = bisect.bisect_right(self._pieces, offset, key=_START) - 1
-            if index < 0 or self._pieces[index].end <= offset:
+            index = bisect.bisect_right(self._chunks, offset, key=_START) - 1
+            if index < 0 or self._chunks[index].end <= offset:
                 index += 1
                 end = min(offset + max(WINDOW_BYTES, min(size, CHUNK_BYTES)), self.size)
-                if index < len(self._pieces):
-                    end = min(end, self._pieces[index].start)
-                self._pieces.insert(index, _Piece(offset, end))
-            found = self._pieces[index]
-            for piece in islice(self._pieces, index, index + AHEAD):
-                if piece.fetch is None:
-                    piece.fetch = self._threads.submit(self._ranges.read, piece.start, piece.end)
-                    self._fetched.append(piece)
-                    self._held += piece.end - piece.start
+                if index < len(self._chunks):
+                    end = min(end, self._chunks[index].start)
+                self._chunks.insert(index, _Chunk(offset, end))
+            found = self._chunks[index]
+            for chunk in islice(self._chunks, index, index + AHEAD):
+                if chunk.fetch is None:
+                    chunk.fetch = self._threads.submit(self._ranges.read, chunk.start, chunk.end)
+                    self._fetched.append(chunk)
+                    self._held += chunk.end - chunk.start
             self._forget(found)
         return found
 
-    def _forget(self, kept: _Piece) -> None:
-        """Forget the oldest pieces that were fetched, if they take too much memory."""
+    def _forget(self, kept: _Chunk) -> None:
+        """Forget the oldest chunks that were fetched, if they take too much memory."""
         while self._held > HELD_BYTES + AHEAD * CHUNK_BYTES and self._fetched[0] is not kept:
             oldest = self._fetched.popleft()
             self._held -= oldest.end - oldest.start
-            index = bisect.bisect_left(self._pieces, oldest.start, key=_START)
-            if index < len(self._pieces) and self._pieces[index] is oldest:
-                del self._pieces[index]
+            index = bisect.bisect_left(self._chunks, oldest.start, key=_START)
+            if index < len(self._chunks) and self._chunks[index] is oldest:
+                del self._chunks[index]
 
-    def _data_of(self, piece: _Piece) -> bytes:
-        fetch = piece.fetch
-        assert fetch is not None  # `_piece_with` began it
+    def _data_of(self, chunk: _Chunk) -> bytes:
+        fetch = chunk.fetch
+        assert fetch is not None  # `_chunk_with` began it
         try:
             data: bytes = fetch.result()
             return data
@@ -359,11 +359,11 @@ class RemoteSource:
             if self.closed:
                 raise ArchiveError(_CLOSED) from None
             with self._lock:
-                if piece.fetch is fetch:
-                    piece.fetch = None  # whoever reads it again tries again
-                    if piece in self._fetched:
-                        self._fetched.remove(piece)
-                        self._held -= piece.end - piece.start
+                if chunk.fetch is fetch:
+                    chunk.fetch = None  # whoever reads it again tries again
+                    if chunk in self._fetched:
+                        self._fetched.remove(chunk)
+                        self._held -= chunk.end - chunk.start
             raise
 
 

@@ -110,13 +110,13 @@ def element_change(
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ pieces
+# ------------------------------------------------------------------------------------------------------------ chunks
 
 
 def _paired(
     a: PayloadMeta, record_a: PayloadRecord, b: PayloadMeta, record_b: PayloadRecord
 ) -> list[tuple[str, Iterator[bytes]]] | None:
-    """Return the type and the elements of both, in pieces of equal numbers; None if they are not comparable one by one."""
+    """Return the type and the elements of both, in chunks of equal numbers; None if they are not comparable one by one."""
     tensors = a.tensor_meta, b.tensor_meta
     dimensions: list[list[tuple[int, int]]] = []
     for tensor in tensors:
@@ -141,15 +141,15 @@ def _paired(
     ):  # overlapping strides can describe more elements than anyone could read
         return None
     return [
-        (each.dtype_text, _pieces(row_major_parts(
+        (each.dtype_text, _chunks(row_major_parts(
             record, ITEM_SIZES[each.dtype_text], [held[index] for index in kept], each.storage_offset.as_int or 0
         ), _CHUNK * ITEM_SIZES[each.dtype_text]))
         for each, record, held in zip((one, other), records, dimensions, strict=True)
     ]  # fmt: skip
 
 
-def _pieces(parts: Iterable[memoryview | bytes], nbytes: int) -> Iterator[bytes]:
-    """Yield the bytes of parts in pieces of equal length; the last one may be shorter."""
+def _chunks(parts: Iterable[memoryview | bytes], nbytes: int) -> Iterator[bytes]:
+    """Yield the bytes of parts in chunks of equal length; the last one may be shorter."""
     held = bytearray()
     for part in parts:
         view = memoryview(part)

@@ -80,7 +80,7 @@ class _Meta(dict[str, Any]):
         return dict, (list(dict.items(self)),)
 
     def _complete(self) -> bool:
-        """Add what was left out; return False if it is here already."""
+        """Add what was dropped; return False if it is here already."""
         if (graph := self._graph) is None:
             return False
         for key, value in graph.meta(self._name).items():

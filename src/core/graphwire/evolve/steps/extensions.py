@@ -62,7 +62,7 @@ class _Resolved:
         self._refuse(where, f"{text}: {detail}" if detail else text)
 
     def plain(self, kind: type[msgspec.Struct], record: Record, where: Where) -> Record:
-        """Return a record without fields of graphwire's own. Report those that must not be left out, and unknown ones."""
+        """Return a record without fields of graphwire's own. Report those that must not be dropped, and unknown ones."""
         known = _KNOWN[kind]
         if record.keys() <= known:
             return record

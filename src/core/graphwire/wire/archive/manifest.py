@@ -74,7 +74,7 @@ def read_manifest(data: bytes) -> Manifest:
 def manifest_errors(
     archive: ArchiveReader, manifest: Manifest, names: Collection[str]
 ) -> Iterator[GraphwireError]:
-    """Check records against their checksums and the digests in the manifest, reading them in pieces.
+    """Check records against their checksums and the digests in the manifest, reading them in chunks.
 
     Args:
         names: the records to check. Records that share a digest with one of them are read, too.

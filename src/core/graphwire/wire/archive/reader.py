@@ -430,7 +430,7 @@ class ArchiveReader(Closing):
             yield part
 
     def _chunks(self, entry: zip_layout.Entry, *, whole: bool) -> Iterator[bytes]:
-        """Yield the record's bytes, in one piece or in pieces of bounded size; never more than the directory states."""
+        """Yield the record's bytes, in one chunk or in chunks of bounded size; never more than the directory states."""
         if self._source.is_remote:
             self._source.expect([(entry.offset, entry.end)])
         start = self._data_offset(entry)

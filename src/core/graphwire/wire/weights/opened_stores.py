@@ -99,7 +99,7 @@ def find_store(
         else:
             if where is not None:
                 found.append((each, where))
-    # Built-in stores keep their files, whatever a plugin claims.
+    # Built-in stores keep their files, whatever a plugin registers.
     found = [row for row in found if registry.is_built_in("weight_store", row[0])] or found
     if failures and not found:
         raise failures[0]
