@@ -221,7 +221,11 @@ def undeclared(share: Share, repository: Repository) -> Iterator[str]:
 
 
 def deep(repository: Repository) -> Iterator[str]:
-    """Each import of a test from a module in a package of graphwire. It fixes where the module is; `inside` finds the name."""
+    """Each import of a test from a module in a package of graphwire. It fixes where the module is; `inside` finds the name.
+
+    Not those of programs that run in a process of their own (the fuzzer, benchmarks, makers of golden files, children of tests):
+    `inside` is not on their path. Nor those of plugins of before, which are kept as their authors wrote them.
+    """
     for path in repository.matching(("tests/**/test_*.py", "tests/**/conftest.py")):
         for line, name in imports(ROOT / path, nested=True):
             module = (ROOT / "src/core").joinpath(*name.split(".")[:3])

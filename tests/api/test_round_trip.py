@@ -21,7 +21,7 @@ def test_a_loaded_program_is_the_one_that_was_saved(
 
 
 def test_it_computes_the_same_to_the_last_bit(
-    example: Example, wire_format: str, loaded: ExportedProgram, expected: list[Any]
+    example: Example, loaded: ExportedProgram, expected: list[Any]
 ) -> None:
     assert_same_values(results(loaded.module(), example.calls), expected)
 
