@@ -7,7 +7,10 @@ by stepping down, since no release wrote any.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))  # where pytest finds `inside`
 
 from corpus_documents import Tree, documents, stepped_up, without_nulls
 

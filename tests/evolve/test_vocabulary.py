@@ -19,13 +19,18 @@ from inside.evolve import (
     CURRENT,
     EXTENSIONS,
     FIELDS,
+    REFUSING,
     RELEASES,
     TYPES,
+    Field,
+    _new_with,
     downgrade,
+    first_reader,
     first_release,
     rename_values,
     report_new_constructs,
     supports,
+    targets,
 )
 from inside.schema import to_tree
 from msgspec import inspect as types
@@ -43,10 +48,15 @@ from graphwire.schema import (
     Argument,
     Graph,
     GraphSignature,
+    InputSpec,
     ModuleCallEntry,
+    ModuleCallSignature,
+    Node,
+    OutputSpec,
     PayloadConfig,
     Program,
     ScalarType,
+    TensorMeta,
     Version,
 )
 
@@ -160,6 +170,61 @@ def test_a_field_that_nobody_gave_a_row_is_refused(path: tuple[Any, ...]) -> Non
     obstacles = supports(tree, NEWEST)
     assert [each for each in obstacles if "novelty" in each.construct], obstacles
     assert {each.first for each in obstacles} == {"graphwire"}
+
+
+@pytest.mark.parametrize("kind", REFUSING, ids=lambda kind: kind.__name__)
+def test_a_field_of_torch_s_that_readers_must_not_ignore_is_refused_to_older_ones(
+    kind: type[msgspec.Struct], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FIELDS[kind], "novelty", Field(CURRENT, says="a novelty"))
+    _new_with.cache_clear()
+    try:
+        tree = copy.deepcopy(to_tree(_plain_program()))
+        record = _first_of(kind, tree["graph_module"])
+        record["novelty"] = 0
+        found: list[Obstacle] = []
+        report_new_constructs(tree, found.append, CURRENT)
+        assert {(each.construct, each.first) for each in found} == {("a novelty", first_release(CURRENT))}
+    finally:
+        _new_with.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        (Graph, "inputs"),
+        (Node, "target"),
+        (TensorMeta, "sizes"),
+        (ModuleCallSignature, "in_spec"),
+        (InputSpec, "user_input"),
+        (OutputSpec, "user_output"),
+    ],
+    ids=lambda field: field[0].__name__,
+)
+def test_a_file_says_that_older_readers_lack_a_field_that_they_must_not_ignore(
+    field: tuple[type[msgspec.Struct], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert first_reader(_plain_program(), is_json=True) == "torch-2.9"
+    monkeypatch.setattr(targets, "_NEW_FIELDS", {field: CURRENT})
+    assert first_reader(_plain_program(), is_json=True) == first_release(CURRENT)
+
+
+def _first_of(kind: type[msgspec.Struct], module: dict[str, Any]) -> dict[str, Any]:
+    """The first record of a kind in a program's tree."""
+    found: dict[type[msgspec.Struct], Any] = {
+        Graph: module["graph"],
+        Node: module["graph"]["nodes"][0],
+        TensorMeta: next(iter(module["graph"]["tensor_values"].values())),
+        ModuleCallSignature: module["module_call_graph"][0]["signature"],
+        InputSpec: module["signature"]["input_specs"][0],
+        OutputSpec: module["signature"]["output_specs"][0],
+    }
+    record: dict[str, Any] = found[kind]
+    return record
+
+
+def test_only_records_that_are_looked_at_have_fields_that_are_refused() -> None:
+    assert {kind for kind, rows in FIELDS.items() if any(row.says for row in rows.values())} <= set(REFUSING)
 
 
 def test_an_extension_that_nobody_gave_a_row_or_that_leaves_no_trace_is_refused() -> None:

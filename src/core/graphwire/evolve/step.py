@@ -9,7 +9,18 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.trees import OURS, Edits, Record, Refuse, Report, Where, refusing, rewrite, variant_of
+from graphwire.evolve.trees import (
+    OURS,
+    Edit,
+    Edits,
+    Record,
+    Refuse,
+    Report,
+    Where,
+    refusing,
+    rewrite,
+    variant_of,
+)
 from graphwire.evolve.vocabulary import FIELDS, TYPES
 from graphwire.schema import (
     DRAFT,
@@ -17,10 +28,14 @@ from graphwire.schema import (
     PLACES,
     SCHEMA_VERSION,
     VARIANTS,
+    Graph,
     InputSpec,
+    ModuleCallSignature,
+    Node,
     OutputSpec,
     Place,
     ScalarType,
+    TensorMeta,
     Version,
 )
 
@@ -164,6 +179,10 @@ class AppliedStep(msgspec.Struct, frozen=True):
 # ----------------------------------------------------------------------------------------- constructs that a version added
 
 
+REFUSING = (InputSpec, OutputSpec, Node, TensorMeta, Graph, ModuleCallSignature)
+"""The records whose rows in the vocabulary may refuse a field to older versions."""
+
+
 class _New(msgspec.Struct, frozen=True):
     """The constructs that a version added, which older ones cannot express: for each variant its name in messages."""
 
@@ -172,8 +191,8 @@ class _New(msgspec.Struct, frozen=True):
     places: dict[Place, dict[str, str]]
     """Variants that older versions have, in places where this version first reads them."""
     types: frozenset[ScalarType]
-    specs: dict[str, str]
-    """Variants of the specs of inputs and outputs."""
+    fields: dict[type[msgspec.Struct], dict[str, str]]
+    """Fields that readers must not ignore, by record; those of a spec are its variants."""
 
 
 @cache
@@ -190,13 +209,15 @@ def _new_with(version: Version | None) -> _New:
         for place, suffix in PLACES.items()
     }
     types = frozenset(kind for kind, since in TYPES.items() if since == version)
-    specs = FIELDS[InputSpec] | FIELDS[OutputSpec]
-    refused = {variant: row.says for variant, row in specs.items() if row.says and row.since == version}
-    return _New(arguments, places, types, refused)
+    fields = {
+        kind: {name: row.says for name, row in FIELDS[kind].items() if row.says and row.since == version}
+        for kind in REFUSING
+    }
+    return _New(arguments, places, types, {kind: names for kind, names in fields.items() if names})
 
 
 def report_new_constructs(tree: Record, report: Report, version: Version | None) -> None:
-    """Report every argument, element type and spec of a document that a schema version added.
+    """Report every argument, element type, spec and field of a document that a schema version added, and readers must not ignore.
 
     Args:
         tree: the document, in that version.
@@ -235,21 +256,35 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
         in_place(call["inputs"], "call", where, ".inputs")
         in_place(call["outputs"], "call", where, ".outputs")
 
-    def of_spec(spec: Record, where: Where) -> None:
-        for variant, construct in new.specs.items():
-            if spec.get(variant) is not None:
-                refuse(where, construct)
+    def of_fields(kind: type[msgspec.Struct], then: Edit | None = None) -> Edit | None:
+        """Return an edit that reports the fields of a record, and then does something else; None if there is neither."""
+        if kind not in new.fields:
+            return then
+
+        def of_record(record: Record, where: Where) -> None:
+            for name, construct in new.fields[kind].items():
+                if record.get(name) is not None and record[name] is not False:
+                    refuse(where, construct)
+            if then is not None:
+                then(record, where)
+
+        return of_record
+
+    def of_node(node: Record, where: Where) -> None:
+        in_place(node["outputs"], result_place(node), where, ".outputs")
 
     rewrite(
         tree,
         Edits(
             argument=of_argument if new.arguments or new.types else None,
-            tensor_meta=(lambda meta, where: of_type(meta["dtype"], where)) if new.types else None,
-            node=lambda node, where: in_place(node["outputs"], result_place(node), where, ".outputs"),
-            graph=of_graph,
-            call=of_call if new.places["call"] else None,
-            input_spec=of_spec if new.specs else None,
-            output_spec=of_spec if new.specs else None,
+            tensor_meta=of_fields(
+                TensorMeta, (lambda meta, where: of_type(meta["dtype"], where)) if new.types else None
+            ),
+            node=of_fields(Node, of_node),
+            graph=of_fields(Graph, of_graph),
+            call=of_fields(ModuleCallSignature, of_call if new.places["call"] else None),
+            input_spec=of_fields(InputSpec),
+            output_spec=of_fields(OutputSpec),
         ),
     )
 

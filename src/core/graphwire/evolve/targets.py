@@ -13,9 +13,16 @@ from msgspec.structs import astuple, replace
 from graphwire import schema
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.availability import is_nameless, newest_release, release_with
-from graphwire.evolve.step import COMPACT_5_3, RELEASES, first_release, literal_as_value, result_place
+from graphwire.evolve.step import (
+    COMPACT_5_3,
+    REFUSING,
+    RELEASES,
+    first_release,
+    literal_as_value,
+    result_place,
+)
 from graphwire.evolve.trees import OURS, Record
-from graphwire.evolve.vocabulary import TYPES
+from graphwire.evolve.vocabulary import FIELDS, TYPES
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, to_tree
 
 # --------------------------------- targets: the readers that a program can be written for, and the check whether it can
@@ -191,6 +198,13 @@ _OLD: Final = schema.ARGUMENT_VARIANTS.index("as_optional_tensor")
 """The number of variants that every reader of the archive supports in an argument; they come first."""
 _NO_NEW: Final = (None,) * (len(schema.ARGUMENT_VARIANTS) - _OLD)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
+_NEW_FIELDS: Final = {
+    (kind, name): row.since
+    for kind in REFUSING
+    for name, row in FIELDS[kind].items()
+    if row.says and row.since is not None and row.since > _ARCHIVE
+}
+"""The fields that readers must not ignore and that are newer than the archive, with their versions."""
 
 
 def first_reader(program: schema.Program, *, is_json: bool) -> str:
@@ -201,7 +215,7 @@ def first_reader(program: schema.Program, *, is_json: bool) -> str:
     """
     if program.requires or not is_json:
         return OURS_FIRST
-    newest, targets = _ARCHIVE, set()
+    newest, targets = max([_ARCHIVE, *_fields_since(program)]), set()
     for graph in schema.graphs_in(program.graph_module.graph):
         top = graph is program.graph_module.graph
         for meta in {id(meta): meta for meta in graph.tensor_values.values()}.values():  # most are shared
@@ -226,6 +240,21 @@ def first_reader(program: schema.Program, *, is_json: bool) -> str:
             return OURS_FIRST
         releases.add(release)
     return f"torch-{newest_release(releases)}"
+
+
+def _fields_since(program: schema.Program) -> Iterator[schema.Version]:
+    """Return the first schema of each field of `_NEW_FIELDS` that a program has."""
+    if not _NEW_FIELDS:
+        return
+    module = program.graph_module
+    records: list[object] = [*module.signature.input_specs, *module.signature.output_specs]
+    records += [entry.signature for entry in module.module_call_graph]
+    for graph in schema.graphs_in(module.graph):
+        records += [graph, *graph.nodes, *graph.tensor_values.values()]
+    for (kind, name), since in _NEW_FIELDS.items():
+        values = [getattr(record, name) for record in records if type(record) is kind]
+        if any(value is not None and value is not False for value in values):
+            yield since
 
 
 def _needed(graph: schema.Graph, top: bool) -> Iterator[schema.Version | None]:
