@@ -1,7 +1,7 @@
 """Writes `docs/zoo.md` from `results.json`, after adding the results of a test run from the folder in the arguments, if any.
 
 mkdir /tmp/record
-ZOO_RECORD=/tmp/record make test-zoo
+ZOO_RECORD=/tmp/record make test-zoo  # PYTEST_ARGS="-k what_it_takes" records sizes and times alone
 .venv-zoo/bin/python tests/zoo/make_table.py /tmp/record
 """
 
@@ -52,7 +52,10 @@ def read_record(folder: Path) -> None:
     """Add the results of a run to `results.json`; `folder` has one file for each architecture."""
     rows = {path.name.replace("~", ": "): json.loads(path.read_text()) for path in folder.iterdir()}
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"architectures": {}}
-    found = dict(sorted({**results["architectures"], **rows}.items()))
+    known = results["architectures"]
+    found = dict(
+        sorted({**known, **{key: {**known.get(key, {}), **row} for key, row in rows.items()}}.items())
+    )
     libraries = {key.partition(": ")[0] for key in found}
     versions = {name: importlib.metadata.version(name) for name in ("torch", *sorted(libraries))}
     versions["torch"] = versions["torch"].partition("+")[0]

@@ -146,15 +146,19 @@ def test_a_module_is_that_of_the_loaded_program(key: str) -> None:
             )
 
 
+if RECORD is not None:
+
+    def test_what_it_takes_is_recorded(key: str) -> None:
+        with warnings.catch_warnings(action="ignore"):  # of what a save leaves out
+            record(key, {"takes": what_it_takes(made(key).program)})
+
+
 def test_what_is_loaded_serves_for_what_the_exported_program_serves_for(key: str) -> None:
     """The last test of an architecture: `unflatten` may change its program."""
     expected = made(key)
     with quiet():
         uses = uses_of(expected.program) if expected.architecture.in_every_use else FEW_USES
         found = outcomes(expected.program, expected.architecture.calls()[0], uses)
-    if RECORD:
-        with warnings.catch_warnings(action="ignore"):  # of what a save leaves out
-            takes = what_it_takes(expected.program, 3 if expected.architecture.in_every_use else 1)
     made.cache_clear()
     wrong = [f"{use}: {each.defect[:1200]}" for use, each in found.items() if each.defect is not None]
     assert not wrong, "\n".join(wrong)
@@ -162,15 +166,21 @@ def test_what_is_loaded_serves_for_what_the_exported_program_serves_for(key: str
     nodes = len(expected.program.graph.nodes)
     row = {"nodes": nodes, "dynamic": expected.architecture.dynamic, "uses": len(found), "refusals": refusals}
     if RECORD:
-        row["takes"] = takes
-        Path(RECORD, key.replace(": ", "~")).write_text(json.dumps(row), encoding="utf-8")
+        record(key, row)
     else:
         recorded = json.loads(RESULTS.read_text(encoding="utf-8"))["architectures"].get(key, {"refusals": {}})
         assert set(refusals) == set(recorded["refusals"]), "the exported program serves for more, or for less"
 
 
-def what_it_takes(program: ExportedProgram, rounds: int) -> dict[str, float]:
-    """The bytes of a program's file, and the processor time in milliseconds of a save and a load, each the least of some rounds;
+def record(key: str, row: dict[str, Any]) -> None:
+    """Add what is known of an architecture to its file."""
+    file = Path(str(RECORD), key.replace(": ", "~"))
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    file.write_text(json.dumps({**before, **row}), encoding="utf-8")
+
+
+def what_it_takes(program: ExportedProgram) -> dict[str, float]:
+    """The bytes of a program's file, and the processor time in milliseconds of a save and a load, each the least of three rounds;
     also of torch's, in turns."""
     data = graphwire.dumps(program)
     file = io.BytesIO()
@@ -182,7 +192,7 @@ def what_it_takes(program: ExportedProgram, rounds: int) -> dict[str, float]:
         "load of torch": lambda: torch.export.load(io.BytesIO(file.getvalue())),
     }
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
+    for _ in range(3):
         for name, call in calls.items():
             gc.collect()
             start = time.process_time()
