@@ -14,9 +14,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-
-from graphwire.bridge.tensors import storages
-from graphwire.bridge.tensors.storages import Device, DeviceCopies
+from inside.bridge import DeviceCopies, storages
 
 
 class Memory(bytearray):
@@ -115,7 +113,9 @@ class BusyDevice(LateDevice):
         self.thread.join()
 
 
-def to_device(monkeypatch: pytest.MonkeyPatch, device: Device, buffer_bytes: int | None = None) -> None:
+def to_device(
+    monkeypatch: pytest.MonkeyPatch, device: storages.Device, buffer_bytes: int | None = None
+) -> None:
     """Make the CPU's storages those of a device."""
     monkeypatch.setattr(storages, "device_for", lambda named: None if named.type == "meta" else device)
     if buffer_bytes is not None:

@@ -224,12 +224,6 @@ def _raw(suffix: str, data: bytes) -> Callable[[Victim], bytes]:
     return lambda victim: victim.with_records({DOCUMENT: None, f"models/model{suffix}": data})
 
 
-def _binary(suffix: str, encode: Callable[[Any], bytes]) -> Callable[[Victim], bytes]:
-    return lambda victim: victim.with_records(
-        {DOCUMENT: None, f"models/model{suffix}": encode(victim.document)}
-    )
-
-
 _C = b"\xd9\xd9\xf7"
 
 

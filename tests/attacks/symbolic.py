@@ -9,14 +9,22 @@ from typing import Any
 
 import torch
 from hostile import Tree, Victim
-from inside.schema import OPERATIONS, Expression, float_number, format_expression, integer, rational, symbol
+from inside.schema import (
+    OPERATIONS,
+    Expression,
+    float_number,
+    format_expression,
+    integer,
+    operations,
+    rational,
+    symbol,
+)
 from torch import Tensor, nn
 from torch.export import Dim, export
 
 import graphwire
 from graphwire.errors import ExpressionError
 from graphwire.hooks import format_infix
-from graphwire.schema.texts.operations import CONSTANTS
 
 NUMBERS = (0, 1, -1, 2, 3, 4, 7, 63, 64, 65, 1023, 4097, 2**31, 2**63 - 1, 2**63, -(2**63), 10**11, -(10**12), 10**40, 10**300, 10**4299)  # fmt: skip
 _FLOATS = ("0.5", "-0.0", "9.5", "1e308", "1e-320", "1e-99999999", "3.0")
@@ -103,7 +111,7 @@ class Grammar:
             return rational(chance.choice(NUMBERS), chance.choice((1, 2, 3, 7, 10**40)))
         if kind < 0.97:
             return float_number(chance.choice(_FLOATS))
-        return Expression(chance.choice(sorted(CONSTANTS)), ())
+        return Expression(chance.choice(sorted(operations.CONSTANTS)), ())
 
     def text(self, *, truth: bool = False) -> str:
         """Constructor text."""

@@ -29,7 +29,7 @@ USES: dict[str, Use] = {}
 
 LARGE = 120
 """A program of more nodes may leave out the uses that do again, in another way, what others do."""
-LEFT_OUT_WHEN_LARGE = {
+DROPPED_WHEN_LARGE = {
     "graph_module_is_compiled_by_aot_autograd",
     "parts_are_compiled_in_a_module",
     "is_lowered_and_decomposed_again",
@@ -39,7 +39,7 @@ LEFT_OUT_WHEN_LARGE = {
 def uses_of(program: ExportedProgram) -> list[str]:
     """The uses to try of a program, where there are many large ones."""
     large = len(program.graph.nodes) > LARGE
-    return [use for use in USES if not large or use not in LEFT_OUT_WHEN_LARGE]
+    return [use for use in USES if not large or use not in DROPPED_WHEN_LARGE]
 
 
 def _use(function: Use) -> Use:

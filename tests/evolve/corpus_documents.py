@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from inside.evolve import CURRENT, Step, operators_up, version_of
-
-from graphwire.evolve.chain import plan
+from inside.evolve import CURRENT, Step, chain, operators_up, version_of
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "corpus" / "corpus.tar.xz"
 _A_DOCUMENT, _B_DOCUMENT = "serialized_exported_program.json", "/models/model.json"
@@ -44,7 +42,7 @@ def histories(release: str | None = None) -> Iterator[tuple[str, Step, Tree, Tre
     for (origin, model), document in documents().items():
         if release in (None, origin):
             tree = document
-            for step in plan(version_of(document), CURRENT):
+            for step in chain.plan(version_of(document), CURRENT):
                 older, tree = tree, stepped_up(step, tree)
                 yield f"{origin}/{model}", step, older, tree
 

@@ -66,14 +66,14 @@ def read_record(folder: Path) -> None:
 def document(results: dict[str, Any]) -> str:
     """Return the text of the page."""
     sys.path[:0] = [str(_FOLDER.parent / "constructs"), str(_FOLDER.parents[1] / "contrib" / "demo")]
-    from uses import LARGE, LEFT_OUT_WHEN_LARGE, USES
+    from uses import DROPPED_WHEN_LARGE, LARGE, USES
 
     few = min(row.get("uses", len(USES)) for row in results["architectures"].values())
 
     versions, rows = results["versions"], results["architectures"]
     causes = Counter(f"{use}: {text}" for row in rows.values() for use, text in row["refusals"].items())
     numbers = {cause: number for number, (cause, _) in enumerate(causes.most_common(), 1)}
-    dropped = ", ".join(f"`{use}`" for use in sorted(LEFT_OUT_WHEN_LARGE))
+    dropped = ", ".join(f"`{use}`" for use in sorted(DROPPED_WHEN_LARGE))
     lines = [
         _HEAD.format(
             count=len(rows),
@@ -90,7 +90,7 @@ def document(results: dict[str, Any]) -> str:
     ]
     for key, row in rows.items():
         library, _, name = key.partition(": ")
-        tried = row.get("uses", len(USES) - (len(LEFT_OUT_WHEN_LARGE) if row["nodes"] > LARGE else 0))
+        tried = row.get("uses", len(USES) - (len(DROPPED_WHEN_LARGE) if row["nodes"] > LARGE else 0))
         refused = ", ".join(str(numbers[f"{use}: {text}"]) for use, text in row["refusals"].items())
         passed = f"{tried - len(row['refusals'])} of {tried}"
         dynamic = "yes" if row["dynamic"] else "no"
