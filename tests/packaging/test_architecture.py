@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,20 @@ def test_the_question_of_each_package_is_listed(package: Path) -> None:
     docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8")))
     assert docstring is not None
     assert f"| `{name(package)}` | {docstring.splitlines()[0]} |" in PAGE
+
+
+def test_one_word_says_one_thing() -> None:
+    files = [
+        each
+        for kind in ("*.py", "*.md")
+        for folder in ("src", "docs")
+        for each in (ROOT / folder).rglob(kind)
+    ]
+    found = [
+        (each, re.findall(r"(?i)\b(?:arms?|portraits?|left out)\b", each.read_text("utf-8")))
+        for each in files
+    ]
+    assert [each for each in found if each[1]] == []  # but variants, snapshots, dropped
 
 
 def test_no_other_package_is_listed() -> None:

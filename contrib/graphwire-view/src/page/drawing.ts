@@ -26,7 +26,7 @@ export interface DrawingEvents {
   toggle(item: Item): void;
 }
 
-/** Below this scale texts are too small to read, and are left out. */
+/** Below this scale texts are too small to read, and are dropped. */
 const READABLE = 0.28;
 /** With more boxes and wires than this in sight, boxes become one shape without texts. */
 const MOST = 3000;

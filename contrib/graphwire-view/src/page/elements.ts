@@ -62,7 +62,7 @@ export function word(text: string): HTMLElement {
 
 const MOST_OF_WORD = 24;
 
-/** Returns a list of terms and what they mean; rows without a meaning are left out. */
+/** Returns a list of terms and what they mean; rows without a meaning are dropped. */
 export function facts(rows: readonly (readonly [term: string, meaning: Child])[]): HTMLDListElement {
   return html("dl", {}, ...rows.filter(([, meaning]) => meaning !== null && meaning !== "").flatMap(([term, meaning]) => [html("dt", {}, term), html("dd", {}, meaning)]));
 }
