@@ -342,6 +342,15 @@ def text_cases() -> Iterator[Case]:
             f"a context of {levels} lists in a container, which is two more deep",
             edited(simple(), SPEC, f'[1, {{"type": "t", "context": {deep}, "children_spec": []}}]'),
         )
+    number = (
+        '{"type": "collections.defaultdict@2", "context": {"factory": 3, "keys": []}, "children_spec": []}'
+    )
+    yield good(
+        "treespecs/factory_of_a_number",
+        "CAN-33 TSP-16",
+        "a factory that is a number, which no reader makes, and whose parts in the hash are empty",
+        edited(simple(), SPEC, f"[1, {number}]"),
+    )
     for key in LEAF:
         text = treespec(LEAF).replace(f'"{key}"', f'"{key}": {json.dumps(LEAF[key])}, "{key}"', 1)
         yield bad(

@@ -259,6 +259,14 @@ def shape_cases() -> Iterator[Case]:
         "a document of another major version",
         simple(schema_version={"major": 9, "minor": 0}),
     )
+    for minor in (0, 1):
+        yield case(
+            "documents",
+            f"minor_version_{minor}",
+            "HIS-3",
+            "a document of a version that no release wrote, before the first minor one of its major",
+            simple(schema_version={"major": 8, "minor": minor}),
+        )
     yield case(
         "documents",
         "without_schema_version",

@@ -99,7 +99,7 @@ def event() -> dict[str, Any]:
     path = os.environ.get("GITHUB_EVENT_PATH")
     try:
         found = json.loads(Path(path).read_text("utf-8")) if path else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Failure(f"the event of the job, {path}, is not JSON: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("pull_request", {}), dict):
         raise Failure(f"the event of the job, {path}, is not one of GitHub")

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import base64
+import csv
 import html
+import io
 import json
+import math
 import re
 import subprocess
 import sys
 import webbrowser
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import torch
+from hypothesis import given, strategies as st
 from torch.export import Dim, export
 
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import EncodeError, GraphwireError
+from graphwire.viewer import named_overlays, read_overlays
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -297,6 +303,56 @@ def test_a_file_without_numbers_is_an_error(file, tmp_path, capsys, suffix, text
     assert main(words) == 2
     assert capsys.readouterr().err.startswith("graphwire: error: ")
     assert not (tmp_path / "page.html").exists()
+
+
+cells = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\x85\u2028\x1c,\"'"), min_size=1
+)
+
+
+@given(st.lists(cells, min_size=2, unique=True), st.sampled_from(["\n", "\r\n", "\r"]), st.data())
+def test_no_name_in_a_csv_file_makes_a_row(tmp_path_factory, names, ending, data):
+    nodes = data.draw(st.lists(cells, min_size=1, unique=True))
+    stream = io.StringIO(newline="")
+    csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator=ending).writerows(
+        [names, *([node, *"1" * len(names[1:])] for node in nodes)]
+    )
+    path = tmp_path_factory.mktemp("overlay") / "a.csv"
+    path.write_bytes(stream.getvalue().encode())
+    assert read_overlays(path) == {name: dict.fromkeys(nodes, "1") for name in names[1:]}
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from([10**400, "relu", "X"]),
+    lambda each: (
+        st.lists(each) | st.dictionaries(st.sampled_from(["ph", "name", "dur", "cat", "traceEvents"]), each)
+    ),
+)
+
+
+@given(
+    json_values
+    | st.fixed_dictionaries(
+        {
+            "traceEvents": st.lists(
+                st.fixed_dictionaries(
+                    {"ph": st.just("X"), "name": st.just("linear"), "dur": json_values, "cat": json_values}
+                )
+            )
+        }
+    )
+)
+def test_whatever_a_json_file_has_is_an_overlay_or_an_error(tmp_path_factory, value):
+    path = tmp_path_factory.mktemp("overlay") / "a.json"
+    path.write_text(json.dumps(value))
+    with suppress(EncodeError):
+        for each in named_overlays(read_overlays(path), [["linear"]]):
+            assert all(map(math.isfinite, each.values.values()))
 
 
 # --------------------------------------------------------------------------------------------------- untrusted text

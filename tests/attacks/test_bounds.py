@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import itertools
 import json
@@ -9,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -286,3 +288,31 @@ def _stack() -> list[object]:
         found.append(frame)
         frame = frame.f_back
     return found
+
+
+def _catches_nesting(place: ast.Try) -> bool:
+    """Whether a block that reads JSON of strangers expects that it nests deeper than Python's stack, if it expects anything."""
+    reads = any(
+        isinstance(each, ast.Call) and ast.unparse(each.func) == "json.loads"
+        for step in place.body
+        for each in ast.walk(step)
+    )
+    caught = {ast.unparse(name) for each in place.handlers if each.type for name in ast.walk(each.type)}
+    return not reads or "ValueError" not in caught or "RecursionError" in caught
+
+
+def test_whoever_expects_text_that_is_no_json_expects_text_that_nests_deeply() -> None:
+    root = Path(__file__).resolve().parents[2]
+    files = [
+        *root.glob("src/**/*.py"),
+        *root.glob("contrib/*/graphwire_*/**/*.py"),
+        *root.glob("contrib/*/*.py"),
+    ]
+    missing = [
+        f"{path.name}:{each.lineno}"
+        for path in files
+        for each in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(each, ast.Try) and not _catches_nesting(each)
+    ]
+    assert len(files) > 200
+    assert missing == []

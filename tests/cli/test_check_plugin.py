@@ -43,7 +43,9 @@ def check(folder: Path, source: str, *only: str, metadata: str = "") -> subproce
     about = folder / "faulty_format-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(metadata or "Metadata-Version: 2.1\nName: faulty-format\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[graphwire]\nfaulty = faulty_format\n")
+    (about / "entry_points.txt").write_text(
+        "[graphwire]\nfaulty = faulty_format\n[pytest11]\nfaulty = faulty_format\n"
+    )
     (folder / "faulty_format.py").write_text(source)
     return subprocess.run(
         [sys.executable, "-m", "graphwire", "check-plugin", "faulty", *only],
@@ -73,6 +75,14 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J"
 NAMED = FORMAT.format(encoded='b"{}"').replace('"faulty", ".faulty"', '{name}, ".faulty"')
 HOSTILE = {
     "it ends the process": (FORMAT.format(encoded="__import__('os')._exit(0)"), "ended the process"),
+    "it leaves its tests out": (
+        FORMAT.format(encoded='b"{}"') + "def pytest_runtest_setup(item): __import__('pytest').skip('')",
+        FAULTS['b"{}"'],
+    ),
+    "a process that it leaves has its outputs": (
+        FORMAT.format(encoded="__import__('subprocess').Popen(['sleep', '130']) and b'{}'"),
+        FAULTS['b"{}"'],
+    ),
     "its name controls the terminal": (NAMED.replace("{name}", repr(f"a{ESCAPES}")), ""),
     "its name is two lines": (NAMED.replace("{name}", repr("a\n1 passed")), ""),
     "its name represents itself as code": (

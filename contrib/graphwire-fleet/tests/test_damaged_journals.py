@@ -207,7 +207,25 @@ def numbers(tree: dict[str, Any], victim: Path) -> Any:
     return tree | {"before": [1, "2"]}
 
 
-@pytest.mark.parametrize("change", [elsewhere, new_elsewhere, numbers])
+def endless(tree: dict[str, Any], victim: Path) -> Any:
+    return tree | {"after": ["", float("inf")]}
+
+
+def half_a_character(tree: dict[str, Any], victim: Path) -> Any:
+    return tree | {"destination": "/\ud800"}
+
+
+def nested(tree: dict[str, Any], victim: Path) -> str:
+    return "[" * 100_000
+
+
+def signed(tree: dict[str, Any], victim: Path) -> Any:
+    return tree | {"destination": "memory://user:hunter2@host/x?signature=hunter2"}
+
+
+@pytest.mark.parametrize(
+    "change", [elsewhere, new_elsewhere, numbers, endless, half_a_character, nested, signed]
+)
 def test_an_entry_that_was_changed_is_refused_and_the_others_are_put_back(
     change: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,11 +234,13 @@ def test_an_entry_that_was_changed_is_refused_and_the_others_are_put_back(
     shutil.copy(folder / "linear.pt2", victim)  # The bytes are those that the entry has.
     entry = next(each for each in journal.glob("entries/*/*.json") if "linear.pt2" in each.read_text())
     whole = entry.read_text()
-    entry.write_text(json.dumps(change(json.loads(whole), victim)))
+    changed = change(json.loads(whole), victim)
+    entry.write_text(changed if isinstance(changed, str) else json.dumps(changed))
     after = contents(folder)
     assert fleet("undo", journal) == 2
     printed = capsys.readouterr().out
     assert f"{entry.name}: refused: an entry of the journal is damaged" in printed
+    assert "hunter2" not in printed
     assert f"The file as it was is {journal / 'kept' / entry.parent.name / entry.stem}" in printed
     path = str(folder / "linear.pt2")
     assert contents(folder) == before | {path: after[path]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import difflib
+import io
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -196,7 +197,7 @@ def read_overlays(path: Path) -> dict[str, dict[str, Any]]:
 
 def _read_csv(path: Path, text: str) -> dict[str, dict[str, Any]]:
     try:
-        rows = [row for row in csv.reader(text.splitlines(), strict=True) if row]
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
     except csv.Error as error:
         raise EncodeError(f"{str(path)!r:.200} is not CSV: {error}") from error
     if len(rows) < 2 or len(rows[0]) < 2:
@@ -251,8 +252,10 @@ def _trace_times(stem: str, events: list[Any]) -> dict[str, dict[str, Any]]:
         held = event if isinstance(event, dict) and event.get("ph") == "X" else {}
         name, length = held.get("name"), held.get("dur")
         if isinstance(name, str) and isinstance(length, int | float):
-            where = "GPU" if str(held.get("cat", "")).startswith(("gpu", "kernel")) else "CPU"
-            times.setdefault(where, {}).setdefault(name, []).append(length / 1000)
+            category = held.get("cat")
+            is_gpu = isinstance(category, str) and category.startswith(("gpu", "kernel"))
+            milliseconds = length / 1000 if abs(length) < 1e300 else math.nan  # an integer may be no float
+            times.setdefault("GPU" if is_gpu else "CPU", {}).setdefault(name, []).append(milliseconds)
     return {
         f"{stem}: {where} [ms]": TraceTimes({name: sum(each) / len(each) for name, each in named.items()})
         for where, named in times.items()

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.wire.archive.source import url_of
+from graphwire.wire.remote import shown_url
 from graphwire.wire.weights.folder import Folder
 from graphwire_fleet.rewriting.places import Facts, LocalFile, Place
 from graphwire_fleet.whole_files import OWN_FILES, whole_file
@@ -105,7 +106,7 @@ class Journal:
             ).of(str(self.folder))
         try:
             found = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             remedy = "Bring it back from a copy; the files as they were are below kept, and entries has their places"
             raise ArchiveError(f"{_ABOUT} is damaged: {error}", remedy=remedy).of(str(self.folder)) from error
         if not isinstance(found, dict) or found.get("version") != _VERSION:
@@ -209,11 +210,15 @@ class Journal:
             tree = json.loads(data)
             facts = {name: _facts(tree[name]) for name in ("before", "after")}
             entry = Entry(_text(tree["destination"]), _text(tree["file"]), **facts)
-        except (ValueError, TypeError, KeyError) as error:
+            is_other = entry.identity != _identity_in(location)
+        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
             raise self._damaged(location, str(error)) from error
-        if entry.identity != _identity_in(location):
+        if is_other:
             raise self._damaged(location, "it is that of another destination")
-        if url_of(entry.destination) is None and not Path(entry.destination).is_absolute():
+        url = url_of(entry.destination)
+        if url is not None and shown_url(url) != url:
+            raise self._damaged(location, "its URL has a password or a signature")
+        if url is None and not Path(entry.destination).is_absolute():
             raise self._damaged(location, "its destination is not an absolute path")
         return entry
 

@@ -149,6 +149,15 @@ def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str
     return "\n".join([*lines, f"del {contracts}", ""])
 
 
+_ENVIRONMENT = {
+    "COLUMNS": "200",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_ADDOPTS": "",
+    "PYTEST_PLUGINS": "",
+}
+"""No plugin of pytest, which the tested distribution may have too, and no option of the caller leaves tests out."""
+
+
 def _run(test_file: str, only: str, output: Output) -> int:
     """Run the tests in a process of their own, and return the exit code: FOUND if one failed, FAILED if none could run."""
     for module in ("pytest", "hypothesis"):
@@ -157,30 +166,33 @@ def _run(test_file: str, only: str, output: Output) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "test_contracts.py")
         path.write_text(test_file, "utf-8")
-        options = "-m pytest -q -p no:cacheprovider --junit-xml report.xml --rootdir".split()
+        options = "-m pytest -q -p no:cacheprovider -p _hypothesis_pytestplugin --junit-xml report.xml --rootdir".split()
         command = [sys.executable, *options, folder, str(path)]
-        done = subprocess.run(
-            [*command, *(["-k", only] if only else [])],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            cwd=folder,
-            env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": folder, "COLUMNS": "200"},
-            check=False,
-        )
+        printed = [Path(folder, name) for name in ("printed", "told")]
+        # Files, not pipes, whose end would be waited for as long as a process that the plugin started has them.
+        with printed[0].open("wb") as stdout, printed[1].open("wb") as stderr:
+            code = subprocess.run(
+                [*command, *(["-k", only] if only else [])],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=folder,
+                env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": folder, **_ENVIRONMENT},
+                check=False,
+            ).returncode
+        told, stderr_text = (each.read_text("utf-8", "replace") for each in printed)
         has_ended = Path(folder, "report.xml").exists()
     # pytest lists what failed last: behind the traces of a format that fails everything.
     failed = re.findall(
-        r"^FAILED [^ ]*::test_(\w+)(?:\[.*?\])?(?: - (?:AssertionError: )?(.*))?$", done.stdout, re.MULTILINE
+        r"^FAILED [^ ]*::test_(\w+)(?:\[.*?\])?(?: - (?:AssertionError: )?(.*))?$", told, re.MULTILINE
     )
     for test, why in reversed(dict(reversed(failed)).items()):
         output.line(f"{test.replace('_', ' ')}{': ' * bool(why)}{why}", "bad", problem=True)
-    for line in done.stdout.splitlines():
-        output.line(line, problem=done.returncode != 0)
-    if done.stderr:
-        output.remark(done.stderr.rstrip())
+    for line in told.splitlines():
+        output.line(line, problem=code != 0)
+    if stderr_text:
+        output.remark(stderr_text.rstrip())
     if not has_ended:  # such as by `os._exit(0)`
         output.line("the plugin ended the process of its tests", "bad", problem=True)
         return FAILED
-    return min(done.returncode, FAILED)  # pytest ends with 1 if a test fails, and with more if it cannot test
+    return min(code, FAILED)  # pytest ends with 1 if a test fails, and with more if it cannot test

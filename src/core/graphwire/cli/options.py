@@ -164,7 +164,7 @@ def place_of(text: str | None) -> Any:
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("this is not a JSON object, such as '{\"anon\": true}'")

@@ -409,7 +409,8 @@ def _context(name: str, version: int, context: Any) -> Any:
             case [str(), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
                 context = [fields, none]  # a dataclass as torch 2.1 and 2.2 wrote it, with its class in front
     if name == "collections.defaultdict" and version == 2 and isinstance(context, dict):
-        module, _, factory = str(context.get("factory") or "").rpartition(".")
+        text = context.get("factory")
+        module, _, factory = (text if isinstance(text, str) else "").rpartition(".")
         context = {
             "default_factory_module": module,
             "default_factory_name": factory,

@@ -250,7 +250,7 @@ def module_path(node: Node) -> str:
         try:
             rows = json.loads(exact)
             return str(rows[-1][1]) if rows else ""
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, RecursionError):
             return ""
     innermost = node.metadata.get("nn_module_stack", "").rpartition(";")[2]
     # `KEY,PATH,CLASS`; the path may contain commas.

@@ -295,7 +295,7 @@ def _kept(metadata: dict[str, str]) -> Record:
         return {
             key: type(default)(kept[key]) if default else kept[key] for key, default in _WITHOUT_NOTE.items()
         }
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise SchemaError(
             "the parts of schema 1 that the draft stores are damaged", place=f"metadata[{KEPT!r}]"
         ) from error

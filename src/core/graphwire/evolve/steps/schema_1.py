@@ -131,7 +131,7 @@ def _is_call(spec: TreeSpec) -> bool:
         return False
     try:
         keys = json.loads(spec.children[1].context)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return False
     return bool(keys) and all(isinstance(key, str) and key.isidentifier() for key in keys)
 
