@@ -282,6 +282,54 @@ def test_paths_that_python_reads_as_one_are_refused(other: str) -> None:
             load(good.with_records(renamed))
 
 
+class Held(nn.Module):
+    """Weights and constants of each kind that a module holds."""
+
+    u: Tensor
+    t: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        self.register_buffer("u", torch.full((2,), 2.0))
+        self.register_buffer("t", torch.full((2,), 3.0), persistent=False)
+        self.k = torch.full((2,), 4.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.w * self.u + self.t * self.k
+
+
+@pytest.mark.filterwarnings("ignore:A model attribute")
+@pytest.mark.parametrize("config", [WEIGHTS, CONSTANTS])
+@pytest.mark.parametrize("name", [*"wutk"])
+@pytest.mark.parametrize("change", [{"is_param": True}, {"is_param": False}, {"requires_grad": True}])
+def test_what_a_loaded_program_holds_is_what_its_module_takes(
+    config: str, name: str, change: dict[str, bool]
+) -> None:
+    good = Victim.of(graphwire.dumps(export(Held(), INPUTS[:1])))
+    tree = json.loads(good.records[config])
+    if (entry := tree["config"].get(name)) is None:
+        return
+    (entry if "is_param" in change else entry["tensor_meta"]).update(change)
+    data = good.with_records({config: json.dumps(tree).encode()})
+    results = []
+    for load in (lambda: graphwire.loads(data).module(), lambda: graphwire.load_module(data)):
+        with suppress(GraphwireError):
+            results.append(load()(*INPUTS[:1]))
+    assert len(results) in (0, 2)
+    assert all(torch.equal(each, Held()(*INPUTS[:1])) for each in results)
+
+
+def test_a_constant_that_is_a_parameter_is_refused_by_a_save() -> None:
+    program = export(Held(), INPUTS[:1])
+    program.constants["k"] = nn.Parameter(program.constants["k"])
+    with pytest.raises(EncodeError, match="'k' is a parameter") as refused:
+        graphwire.dumps(program)
+    assert "Detach it" in str(refused.value.remedy)
+    program.constants["k"] = program.constants["k"].detach()
+    graphwire.dumps(program)
+
+
 def test_all_attributes_that_torch_takes_are_known() -> None:
     own = {"layers", "weight", "b", "c", "true_graph_0", "false_graph_0"}
     # torch's compiler adds an attribute to classes of modules when it is first used.

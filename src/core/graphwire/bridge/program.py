@@ -173,7 +173,7 @@ def _encode_program(
     )
     record.group_sizes = group_sizes_here(record, context.registry)
     signature.check_entry(record, EncodeError)
-    signature.check_attributes(record, module.graph, EncodeError)
+    signature.check_attributes(record, module.graph, program.constants, EncodeError)
     call: Any = program.module_call_graph[0].signature
     names = signature.parameter_names(record, call.in_spec, call.out_spec, EncodeError)
     signature.check_parameters(names, module, EncodeError)
@@ -344,7 +344,7 @@ def decode_program(
     signature.set_object_values(specs, graph)
     tensor_metas.infer_hints(context)
     signature.check_entry(record, DecodeError)
-    signature.check_attributes(record, graph, DecodeError)
+    signature.check_attributes(record, graph, constants, DecodeError)
     calls = signature.decode_module_calls(context, module_record.module_call_graph)
     call = calls[0].signature
     names = signature.parameter_names(record, call.in_spec, call.out_spec, DecodeError)

@@ -488,8 +488,16 @@ def check_guards(
     return conditions, unknown
 
 
-def check_attributes(record: schema.Program, graph: torch.fx.Graph, error: type[GraphwireError]) -> None:
+def check_attributes(
+    record: schema.Program,
+    graph: torch.fx.Graph,
+    constants: Mapping[str, Any],
+    error: type[GraphwireError],
+) -> None:
     """Raise if what the module of a program holds cannot be its attributes.
+
+    Args:
+        constants: the constants by name.
 
     Raises:
         error: `ExportedProgram.module` would fail, or read something else.
@@ -503,6 +511,13 @@ def check_attributes(record: schema.Program, graph: torch.fx.Graph, error: type[
         raise error(
             fault, place="graph_module.signature.input_specs", remedy="Rename the attribute of the model"
         )
+    for each in held.values():  # torch registers them as buffers, and finds them as parameters
+        if isinstance(constants.get(each.name), torch.nn.Parameter):
+            raise error(
+                f"the constant {each.name!r:.80} is a parameter, which the module of a program cannot hold as one",
+                place="graph_module.signature.input_specs",
+                remedy="Detach it: program.constants[name] = program.constants[name].detach()",
+            )
 
 
 def check_parameters(names: Sequence[str], module: torch.fx.GraphModule, error: type[GraphwireError]) -> None:
