@@ -143,7 +143,10 @@ def test_markdown_is_a_comment_on_a_pull_request(files, capsys) -> None:
     code, out = _run(capsys, "diff", "--format", "markdown", files / "base.pt2", files / "tanh.pt2")
     lines = out.splitlines()
     assert code == 1
-    assert lines[0] == f"**`{files / 'base.pt2'}` → `{files / 'tanh.pt2'}`**: 2 changed nodes, 1 in outputs"
+    assert (
+        lines[0]
+        == f"**`{files / 'base.pt2'}` → `{files / 'tanh.pt2'}`**: 2 changed nodes, 1 difference in outputs"
+    )
     assert "-    aten.relu.default relu (node 1)" in lines
     assert "+    aten.tanh.default tanh (node 1)" in lines
     assert lines.index("```diff") < lines.index("```") < lines.index("</details>")

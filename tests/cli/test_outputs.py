@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -310,3 +312,61 @@ def test_what_is_written_goes_to_standard_output_for_a_dash(command: str, folder
         assert done.data == Path("written").read_bytes()
         Path("written").unlink()
     assert contents(folder) == before
+
+
+# ------------------------------------------------------------------------- odd places, for every command that writes
+
+
+def words_of(name: str) -> list[str]:
+    """A command that writes, with what it reads, without where it writes."""
+    reads = READING_NOTHING.get(name, "f.pt2")
+    return [*name.split(), *reads.split(), *WORDS.get(name, "").split()]
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+@pytest.mark.parametrize("place", ["new.pt2", "new/", "there"])
+def test_a_folder_of_no_programs_is_named(
+    name: str, place: str, folder: Path, run: Callable[..., Any]
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "there").mkdir()
+    done = run(name, "empty", "-o", place)
+    assert done.returncode == 2
+    assert "empty: no file below this folder is named *.pt2" in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(WRITING.keys() - {"weights", "new-plugin"}))
+def test_a_pipe_gets_the_file_and_nothing_else(name: str, folder: Path, run: Callable[..., Any]) -> None:
+    words = words_of(name)
+    expected = run(*words, "-o", "-")
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 1 << 20)
+    with os.fdopen(reading, "rb") as read, os.fdopen(writing, "wb"):
+        done = run(*words, "-o", f"/dev/fd/{writing}")
+        os.set_blocking(reading, False)
+        assert (done.returncode, done.stderr) == (expected.returncode, expected.stderr)
+        assert read.read() == expected.data
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("name", sorted(WRITING.keys() - {"new-plugin"}))
+def test_a_name_with_a_slash_at_its_end_is_a_folder(name: str, folder: Path, run: Callable[..., Any]) -> None:
+    done = run(*words_of(name), "-o", "new/")
+    if name in PROGRAMS:
+        assert done.returncode == 0
+        assert (folder / "new" / "f.pt2").is_file()
+    else:
+        assert done.returncode == 2
+        assert "new/: this names a folder" in done.stderr
+        assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["inspect", "verify", "view", "weights", "hash", "targets"])
+def test_standard_input_is_read(name: str, folder: Path, run: Callable[..., Any]) -> None:
+    more = ["-o", "-"] if "output" in options_of(dict(parsers())[name]) and name != "weights" else []
+    from_file, from_stream = (
+        run(name, *WORDS.get(name, "").split(), each, *more, stdin=(folder / "f.pt2").read_bytes())
+        for each in ("f.pt2", "-")
+    )
+    assert from_stream.returncode == from_file.returncode == 0
+    assert len(from_stream.stdout.splitlines()) == len(from_file.stdout.splitlines())

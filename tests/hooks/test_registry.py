@@ -274,7 +274,13 @@ def test_a_plugin_that_imports_what_graphwire_has_not_may_be_for_another_version
 def test_a_plugin_that_is_slow_to_load_is_told_of(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discovery, "SLOW_SECONDS", 0.02)
     source = FORMAT.format(name="slow", suffix=".slow")
-    install("gw-slow", "1", {"slow": "gw_slow"}, gw_slow=f"import time\ntime.sleep(0.03)\n{source}")
+    install(
+        "gw-slow",
+        "1",
+        {"slow": "gw_slow"},
+        gw_slow=f"import time\nend = time.thread_time() + 0.03\n"
+        f"while time.thread_time() < end: pass\n{source}",
+    )
     with pytest.warns(GraphwirePluginWarning, match=r"`slow` of gw-slow==1 takes 0\.\d s to load"):
         registry = Registry.only("slow")
     assert list(registry.wire_formats) == ["slow"]

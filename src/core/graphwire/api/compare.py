@@ -21,7 +21,7 @@ from graphwire.evolve.targets import obstacles_by_target, supports as obstacles_
 from graphwire.registry import registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
-from graphwire.wire.archive.source import Readable, url_of
+from graphwire.wire.archive.source import Readable, type_text, url_of
 from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
@@ -231,6 +231,11 @@ def open_program(
         with open(source, **options) as archive:
             yield _stored_in(archive, method, checked=checked, only=only)
     else:
+        if not any(each.__module__.startswith("torch.") for each in type(source).__mro__):
+            remedy = (
+                "Pass a path, a file object or bytes, schema records, or what torch.export.export returns"
+            )
+            raise EncodeError("this is neither a file nor a program", remedy=remedy).of(type_text(source))
         yield Stored(*to_schema(source, registry=registry), Version(*SCHEMA_VERSION))
 
 

@@ -89,6 +89,9 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
         if not (each.same and output.quiet):
             lines_of = markdown_lines if is_markdown else diff_lines
             blocks.append(list(lines_of(each, a=shown_a, b=shown_b, limit=None if arguments.all else 200)))
+    if not found:
+        remedy = "--method NAME compares that one with the only program of the other file"
+        blocks.append([f"Compared: nothing, since no program is in both; {remedy}"])
     for index, lines in enumerate(filter(None, blocks)):
         for line in ["", *lines] if index and (is_markdown or len(lines) > 1) else lines:
             output.line(line, "" if is_markdown else _style(line), problem=not same)

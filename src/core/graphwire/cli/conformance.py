@@ -11,7 +11,7 @@ from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of, in
 from graphwire.cli.options import add_json
 from graphwire.cli.terminal import Output
 from graphwire.display import Section
-from graphwire.errors import escaped
+from graphwire.errors import ArchiveError, escaped
 
 if TYPE_CHECKING:
     from graphwire.api.conformance import CaseResult
@@ -74,6 +74,8 @@ def _neutral(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.api.conformance import neutral, refusal
     from graphwire.errors import GraphwireError
 
+    if arguments.file == STDIN:
+        raise ArchiveError("the name of the file tells its format", remedy="Name a file").of(STDIN)
     place = destination_of(arguments.output, ReadFiles([input_named(arguments.file)], arguments))
     try:
         data = neutral(arguments.file)

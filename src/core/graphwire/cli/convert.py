@@ -9,7 +9,6 @@ from typing import Any
 
 from graphwire.cli.files import (
     OK,
-    STDIN,
     Destination,
     Input,
     add_dry_run,
@@ -77,7 +76,10 @@ def _convert(arguments: argparse.Namespace, output: Output) -> int:
                 "where to write is missing", remedy="Name DST behind the file, or pass --in-place"
             )
         *arguments.files, arguments.output = arguments.files
-        if os.path.isfile(arguments.output):  # noqa: PTH113 it may be a URL
+        is_input = any(
+            os.path.realpath(each) == os.path.realpath(arguments.output) for each in arguments.files
+        )
+        if os.path.isfile(arguments.output) and not is_input:  # noqa: PTH113 it may be a URL
             raise ArchiveError(
                 "this file is there already, and would be replaced",
                 remedy="Name it with --output to replace it",
@@ -117,12 +119,12 @@ def _convert_file(
             report=reports.append,
             **open_options(arguments),
         )
-    if arguments.json and place.name != STDIN:  # else standard output has the file
+    if arguments.json and not place.is_stream:  # else standard output has the file
         nbytes = place.nbytes if place.is_path and not arguments.dry_run else None
         tree = {"file": each.name, "output": place.name, "size": nbytes}
         output.json(tree | msgspec.to_builtins(reports[0]), indent=None)
         return OK
-    say = output.remark if place.name == STDIN else output.line
+    say = output.remark if place.is_stream else output.line
     for narrowed in reports[0].narrowed:
         begins = f"begins at {narrowed.written}, in the program at {narrowed.given}"
         say(f"{place.name}:{narrowed.method}: {narrowed.symbol} {begins}")

@@ -65,7 +65,9 @@ def inputs_of(words: Sequence[str]) -> list[Input]:
 
 
 def input_named(name: str) -> Input:
-    """Return the file of a name that is neither a folder nor a pattern: a path or a URL."""
+    """Return the file of a name that is neither a folder nor a pattern: a path, a URL, or `-`, standard input."""
+    if name == STDIN:
+        return Input(STDIN, sys.stdin.buffer, PurePath("stdin.pt2"))
     if not is_address(name):
         return Input(name, Path(name), PurePath(PurePath(name).name))
     from graphwire.wire.remote import shown_url
@@ -91,9 +93,7 @@ def is_address(word: str) -> bool:
 
 def _inputs_of_word(word: str) -> Iterator[Input]:
     path = Path(word)
-    if word == STDIN:
-        yield Input(STDIN, sys.stdin.buffer, PurePath("stdin.pt2"))
-    elif is_address(word):
+    if word == STDIN or is_address(word):
         yield input_named(word)
     elif path.is_dir():
         yield from _files_below(path)
@@ -304,6 +304,11 @@ class Destination(msgspec.Struct, frozen=True):
         return isinstance(self.file, Path)
 
     @property
+    def is_stream(self) -> bool:
+        """Whether it is standard output, a pipe or a device, which holds nothing but the file."""
+        return self.name == STDIN or (self.is_path and self.file.exists() and not self.file.is_file())
+
+    @property
     def nbytes(self) -> int:
         """The size of the written file; 0 for a stream."""
         return self.file.stat().st_size if self.is_path else 0
@@ -377,6 +382,8 @@ def destination_of(target: str, read: ReadFiles, *, is_program: bool = False) ->
         return Destination(STDIN, sys.stdout.buffer)
     read.check(target)
     if not is_address(target):
+        if target.endswith(("/", os.sep)):
+            raise ArchiveError("this names a folder", remedy="Name a file in it").of(target)
         if not is_program and _is_zip(Path(target)):
             raise ArchiveError(
                 "this is a ZIP archive, such as a program, and what is written is none",
@@ -397,8 +404,8 @@ def _is_zip(path: Path) -> bool:
 
 
 def tell_written(output: Output, place: Destination, *facts: str, dry_run: bool = False) -> None:
-    """Print that a file is written, or would be: its name, facts and size; nothing if it went to standard output."""
-    if place.name != STDIN:
+    """Print that a file is written, or would be: its name, facts and size; nothing if it went to a stream."""
+    if not place.is_stream:
         size = "not written" if dry_run else size_text(place.nbytes) if place.is_path else "written"
         output.line(f"{place.name}: {', '.join(filter(None, (*facts, size)))}")
 
@@ -406,8 +413,9 @@ def tell_written(output: Output, place: Destination, *facts: str, dry_run: bool 
 def destinations(inputs: Sequence[Input], arguments: argparse.Namespace) -> dict[Input, Destination | None]:
     """Return where the file of each input is written.
 
-    A single file goes to `--output`, or into it if it is a folder. Several go into that folder, each under its own path below the
-    folder that the command line names. An input whose path another one has, or that would be replaced, gets an error.
+    A single file goes to `--output`, or into it if it is a folder, or ends with a slash. Several go into that folder, each under
+    its own path below the folder that the command line names. An input whose path another one has, or that would be replaced,
+    gets an error.
     """
     words, target = arguments.files, arguments.output
     several = len(inputs) != 1 or Path(words[0]).is_dir()
@@ -422,21 +430,24 @@ def destinations(inputs: Sequence[Input], arguments: argparse.Namespace) -> dict
     read, found = ReadFiles(inputs, arguments), dict[str, str]()
     pairs: dict[Input, Destination | None] = {}
     for each in inputs:
+        if each.error is not None:
+            pairs[each] = None
+            continue
         name = target
         if is_address(target):
             name = f"{target.rstrip('/')}/{each.below.as_posix()}" if several else target
-        elif several or (target != STDIN and Path(target).is_dir()):
+        elif several or (target != STDIN and (target.endswith(("/", os.sep)) or Path(target).is_dir())):
             name = os.path.join(target, each.below)  # noqa: PTH118 "./a" stays as it is in messages
         real = name if is_address(name) else os.path.realpath(name)
         try:
             if several and not is_address(target):
                 _check_below(target, each.below)
-            if each.error is None and real in found:
+            if real in found:
                 problem = f"{found[real]} is written to {name} already"
                 raise ArchiveError(problem, remedy="Write it to another folder").of(each.name)
             pairs[each] = destination_of(name, read, is_program=True)
         except GraphwireError as error:
-            pairs[replace(each, error=each.error or error)] = None
+            pairs[replace(each, error=error)] = None
         found.setdefault(real, each.name)
     return pairs
 
@@ -486,7 +497,7 @@ def rewrite_files(task: RewriteTask, doing: str, arguments: argparse.Namespace, 
         places = dict.fromkeys(inputs)
     else:
         raise ArchiveError(
-            "nothing is overwritten unless you ask for it",
+            "where to write is missing, and nothing is overwritten unless you ask for it",
             remedy="Pass --in-place, --output DST, or --dry-run to see what would change",
         )
     codes = for_each_file(

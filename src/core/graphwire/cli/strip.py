@@ -54,13 +54,13 @@ def _strip_file(each: Input, place: Destination | None, arguments: argparse.Name
             for disclosure in archive.disclosures(name)
             if arguments.only is None or disclosure.kind in arguments.only
         ]
-    say = output.remark if place is not None and place.name == STDIN else output.line
+    say = output.remark if place is not None and place.is_stream else output.line
     if not found and arguments.in_place:
         place = None
     if place is not None:
         with place.folder_made():
             convert(source, place.file, strip=arguments.only or True, **options)
-    if arguments.json and (place is None or place.name != STDIN):  # else standard output has the file
+    if arguments.json and (place is None or not place.is_stream):  # else standard output has the file
         written = {"output": place and place.name, "size": place.nbytes if place and place.is_path else None}
         contains = [disclosure._asdict() for disclosure in found]
         output.json({"file": each.name, **written, "contains": contains}, indent=None)

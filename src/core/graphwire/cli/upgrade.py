@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from graphwire.cli.files import (
     FOUND,
     OK,
-    STDIN,
     Destination,
     Input,
     add_rewriting,
@@ -62,7 +61,7 @@ def _upgrade_file(
                 each.source, place.file, format=arguments.format, opset_version=wanted, **options
             )
     impossible = any(plan.problems for plan in plans.values())
-    if place is not None and place.name == STDIN:
+    if place is not None and place.is_stream:
         return OK  # Standard output has the file.
     if arguments.json:
         tree = {"file": each.name, "programs": {name: plan.to_tree() for name, plan in plans.items()}}

@@ -9,8 +9,6 @@ from graphwire.cli.options import add_files, add_weight_source, open_options
 from graphwire.cli.terminal import Output, as_command
 from graphwire.errors import UNRECOGNIZED, NotAnArchiveError, count_text
 
-_REMEDY = "Name files that graphwire.save or torch.export.save wrote"
-
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -33,7 +31,7 @@ def _verify(arguments: argparse.Namespace, output: Output) -> int:
         nonlocal problem_count
         problems = graphwire.verify(each.source, **open_options(arguments))
         if any(problem.kind == UNRECOGNIZED for problem in problems):
-            raise NotAnArchiveError(problems[0].message, remedy=_REMEDY)
+            raise NotAnArchiveError(problems[0].message)
         problems = [each._replace(message=as_command(each.message)) for each in problems]
         problem_count += len(problems)
         if arguments.json:

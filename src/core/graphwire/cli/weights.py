@@ -32,7 +32,7 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "List the weights of a program: name, element type, shape, size, and where the elements are."
     )
-    parser.add_argument("file", metavar="FILE", help="the file to read, or its URL")
+    parser.add_argument("file", metavar="FILE", help="the file to read, its URL, or - for standard input")
     add_limits(parser)
     add_json(parser)
     add_method(parser)
@@ -51,8 +51,9 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
 
     options = open_options(arguments)
     place = new = None
+    read = input_named(arguments.file)
     if arguments.output is not None:
-        place = destination_of(arguments.output, ReadFiles([input_named(arguments.file)], arguments))
+        place = destination_of(arguments.output, ReadFiles([read], arguments))
         if place.name == STDIN:
             raise ArchiveError(
                 "weights cannot go to standard output", remedy="Name a file such as model.safetensors"
@@ -62,7 +63,7 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
         place.folder_made() if place is not None and new is not None else nullcontext(),
         output.progress("Writing" if new is not None else "Reading"),
     ):
-        found = graphwire.weights(arguments.file, method=arguments.method, export=new, **options)
+        found = graphwire.weights(read.source, method=arguments.method, export=new, **options)
     listed = selected(found, arguments)
     if arguments.json:
         tree = msgspec.to_builtins(listed.shown)

@@ -82,7 +82,7 @@ class PluginInfo(msgspec.Struct, frozen=True):
     api_version: int = 1
     """The version of the plugin interface that it is written for (`interfaces.API_VERSION` is the current one)."""
     load_seconds: float = 0.0
-    """The time that its import and its hooks took."""
+    """The processor time that its import and its hooks took."""
     status: Literal["active", "partial", "blocked", "broken"] = "active"
     """`broken` if it breaks the contract, or has none of its names; `partial` if other plugins register some of its names."""
     reason: str = ""
@@ -215,7 +215,7 @@ def load_plugin(
         load: returns the module or object that has the hook implementations.
         stated: the names that its entry points state, by kind; None if they state nothing.
     """
-    start = time.perf_counter()
+    start = time.thread_time()
     had_torch = "torch" in sys.modules
     try:
         with restored_torch():
@@ -226,8 +226,8 @@ def load_plugin(
             provided.problems.extend(_misstated(provided.registered, stated))
     # A plugin is foreign code: even one that exits the interpreter on import must not affect the others.
     except unless_interrupted(BaseException) as error:
-        return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
-    seconds = time.perf_counter() - start
+        return _inactive(info, "broken", _reason(error), time.thread_time() - start)
+    seconds = time.thread_time() - start
     heavy = ["it imports torch at module level"] if not had_torch and "torch" in sys.modules else []
     if seconds > NOTABLE_SECONDS:
         heavy.append(f"it takes {seconds:.1f} s to load")

@@ -163,7 +163,7 @@ def open_url(url: str, options: Mapping[str, Any]) -> RemoteFile | str:
     try:
         fs, path = url_to_fs(url, **_options_for(url, options))
     except ImportError as error:
-        remedy = f"{_INSTALL}, and the package that fsspec names"
+        remedy = f"{_INSTALL}, and the package that is missing"
         raise RemoteError(
             f"the URL needs a package: {shown_text(str(error), url, options)}", remedy=remedy
         ).of(shown_url(url)) from told_cause(error, url, options)

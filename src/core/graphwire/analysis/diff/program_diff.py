@@ -22,7 +22,7 @@ from graphwire.analysis.canonical.content_hashing import (
 from graphwire.analysis.diff.facts import SECTIONS, Entries, Labels, encoded_entries, user_inputs
 from graphwire.analysis.diff.nodes import Detail, NodeChange, Side, diff_graphs, fact_details
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
-from graphwire.errors import escaped
+from graphwire.errors import count_text, escaped
 from graphwire.schema import Program, SignatureNames, names_in, value_name
 
 MAX_OTHERS = 50
@@ -69,7 +69,7 @@ class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
             held = f" as far as {self.holder} holds it" if self.not_held else ""
             what = f"the same{held}, {self.nodes_a} nodes, {self.hash_a}"
         else:
-            what = f"{len(self.changes)} changes, {len(self.nodes)} changed nodes"
+            what = f"{count_text(len(self.changes), 'change')}, {count_text(len(self.nodes), 'changed node')}"
         return f"<Diff: {what}; {escaped(compared_text(self.compared))}; str() lists all>"
 
     def _repr_html_(self) -> str:

@@ -99,7 +99,7 @@ def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None
     own = [change for change in found.nodes if not change.derived]
     counts = [count_text(len(own), "changed node")] if own else []
     counts += [
-        f"{len(list(group)):,} in {kind}s"
+        f"{count_text(len(list(group)), 'difference')} in {kind}s"
         for kind, group in groupby(found.changes, key=lambda each: each.section)
     ]
     yield f"**{_code(a)} → {_code(b)}**: {', '.join(counts)}"

@@ -81,6 +81,7 @@ class _AtomicWrite(Resource):
     """The context manager that `atomic_write` returns."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._given = Path(path)
         self._target = Path(os.path.realpath(path))
         self._temporary = self._target.parent / f".graphwire-{os.urandom(8).hex()}.part"
         self._file: BinaryIO | None = None
@@ -88,10 +89,10 @@ class _AtomicWrite(Resource):
         """Whether a new file replaces the path. False for a device or a pipe, which is written in place."""
 
     def begin(self) -> None:
-        target, mode = self._target, _mode_of(self._target)
+        target, mode = self._target, _mode_of(self._given)
         if mode is not None and stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
-        if not target.parent.is_dir():
+        if mode is None and not target.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
         try:
             self._open(mode)
@@ -102,7 +103,7 @@ class _AtomicWrite(Resource):
     def _open(self, mode: int | None) -> None:
         if mode is not None and not stat.S_ISREG(mode):
             self._replaces = False
-            self._file = self._target.open("wb")
+            self._file = self._given.open("wb")  # the target of /dev/stdout may have no path
         elif mode is None:
             self._file = cast("BinaryIO", Replacement(self._temporary, "x+b"))
         else:  # nobody else may read the new file before it has the permissions of the old one

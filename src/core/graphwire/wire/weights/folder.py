@@ -319,6 +319,14 @@ class NewFile(Resource):
         self._handle: _Handle | None = None
 
     def begin(self) -> None:
+        try:
+            self._open()
+        except OSError as error:
+            if error.filename == self._temporary:
+                error.filename = self._folder.shown(self._location)
+            raise
+
+    def _open(self) -> None:
         folder = self._folder
         if _HAS_DIR_FD:
             self._handle = folder._handle(self._above, os.O_RDONLY, make=True)
