@@ -39,7 +39,7 @@ class StepReport(msgspec.Struct, frozen=True):
 
 
 class Omission(msgspec.Struct, frozen=True):
-    """Something that a load or a write leaves out: in the file but not in the program, or in the program but not in the file."""
+    """Something that a load or a write drops: in the file but not in the program, or in the program but not in the file."""
 
     what: str
     """Such as `example inputs`, or the qualified name of a value."""

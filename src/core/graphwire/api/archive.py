@@ -346,7 +346,7 @@ class Archive(Closing):
 
     @_bounded
     def disclosures(self, method: str) -> list[Disclosure]:
-        """Return what the file contains besides a program and its weights, which `strip=` of `save` and `convert` leaves out.
+        """Return what the file contains besides a program and its weights, which `strip=` of `save` and `convert` drops.
 
         Raises:
             GraphwireError: as `program_of`.

@@ -95,7 +95,7 @@ def convert(
         compress: as in `save`.
         weights: as in `save`. By default weights stay where they are: in the file, or where it refers to; with `rank`, the new
             file refers to those of that rank only. With `weights_from` or `target` they are written into the new file.
-        strip: what to leave out, as in `save`.
+        strip: what to drop, as in `save`.
         check_format: as in `save`.
         dry_run: whether to do everything but write, so that `dst` is not touched.
         report: as in `save`.

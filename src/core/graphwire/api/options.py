@@ -63,7 +63,7 @@ def check_choice(
 
 
 def check_strip(kinds: Any) -> frozenset[Strippable]:
-    """Return what the option `strip` of `save` and `convert` leaves out.
+    """Return what the option `strip` of `save` and `convert` drops.
 
     Raises:
         EncodeError: it names something else.

@@ -120,7 +120,7 @@ def save(
             referred to; `Blobs(folder)` is a content-addressed folder that any number of programs share. `Checkpoint(path)`
             exists already: it is compared and not written. None writes no weights: whoever loads the file brings them.
             Constants and non-persistent buffers are always in the file. See docs/weights.md.
-        strip: what to leave out of the file besides: "stack_traces", "provenance", "example_inputs", "extra_files", or True for
+        strip: what to drop from the file besides: "stack_traces", "provenance", "example_inputs", "extra_files", or True for
             all of them. None of it changes what the program computes; `graphwire inspect` lists it.
         check_format: whether to decode the document of a plugin's wire format, and compare, before anything is written.
         report: a function, called once after the file is written, with a `WriteReport` of what was changed for `target`.

@@ -36,7 +36,7 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         choices=STRIPPABLE,
         action="append",
-        help=f"leave out only this kind, one of {', '.join(STRIPPABLE)}; may be repeated",
+        help=f"drop only this kind, one of {', '.join(STRIPPABLE)}; may be repeated",
     )
     add_dry_run(parser)
     parser.set_defaults(run=partial(rewrite_files, _strip_file, "Writing"))

@@ -198,7 +198,7 @@ def input_checks(
     *,
     guards: bool,
 ) -> tuple[InputChecks, list[str]]:
-    """Return the checks of a program, and the guards that they leave out: those that refer to no input.
+    """Return the checks of a program, and the guards that they drop: those that refer to no input.
 
     Args:
         inputs: the inputs of the graph that the caller passes.
