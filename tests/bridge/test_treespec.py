@@ -434,6 +434,27 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
+class Cache:
+    """Puts what it is made of together anew, as the caches of language models do."""
+
+    def __init__(self, keys: Any, values: Any) -> None:
+        pairs = list(zip(keys, values, strict=True))
+        self.keys = [torch.cat([key[..., :0, :], key], dim=-2) for key, _ in pairs]
+        self.values = [torch.cat([value[..., :0, :], value], dim=-2) for _, value in pairs]
+
+
+pytree.register_pytree_node(
+    Cache,
+    lambda cache: ([cache.keys, cache.values], ["key_cache", "value_cache"]),
+    lambda parts, _: Cache(*parts),
+    serialized_type_name="graphwire_test.Cache",
+    flatten_with_keys_fn=lambda cache: (
+        [(pytree.MappingKey("key_cache"), cache.keys), (pytree.MappingKey("value_cache"), cache.values)],
+        ["key_cache", "value_cache"],
+    ),
+)
+
+
 @pytest.mark.parametrize(
     "container",
     [
@@ -444,6 +465,8 @@ def same(one: Any, other: Any) -> bool:
         Place(1, 2),
         torch.return_types.topk([1, 2]),
         Box(1, 2),
+        Cache([torch.ones(1, 2, 3, 4)] * 2, [torch.ones(1, 2, 3, 4)] * 2),
+        Box(Cache([torch.ones(1, 2, 3, 4)], [torch.ones(1, 2, 3, 4)]), 2),
     ],
     ids=lambda each: type(each).__name__,
 )

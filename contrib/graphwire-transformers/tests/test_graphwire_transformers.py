@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import lzma
+import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -310,3 +312,14 @@ def test_a_process_that_never_heard_of_transformers_loads_one(tmp_path: Path, re
         env={"PYTHONPATH": folder, "HOME": "/"},
     )
     assert done.stdout.strip() == "DynamicCache", done.stderr
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    code = "".join(re.findall(r"```python\n(.*?)```", readme, re.DOTALL))
+    (tmp_path / "readme.py").write_text(code, encoding="utf-8")
+    names = runpy.run_path("readme.py")
+    assert isinstance(names["result"], CausalLMOutputWithPast)
+    assert graphwire.verify("step.pt2") == graphwire.verify("model.pt2") == []

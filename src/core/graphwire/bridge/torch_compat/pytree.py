@@ -118,13 +118,13 @@ def _leaf_paths(spec: Any, path: tuple[tuple[str, Any], ...]) -> Iterator[tuple[
         yield path
         return
     children = children_of(spec)
-    for step, child in zip(_steps(spec, len(children)), children, strict=True):
+    for step, child in zip(_steps(spec, children), children, strict=True):
         yield from _leaf_paths(child, (*path, step))
 
 
-def _steps(spec: Any, count: int) -> Sequence[tuple[str, Any]]:
+def _steps(spec: Any, children: Sequence[Any]) -> Sequence[tuple[str, Any]]:
     """Return the steps to the children of a container."""
-    context = spec.context
+    context, count = spec.context, len(children)
     if is_namedtuple(context):
         return [("attribute", name) for name in context._fields]
     if spec.type is tuple or spec.type is list:
@@ -133,13 +133,21 @@ def _steps(spec: Any, count: int) -> Sequence[tuple[str, Any]]:
         return [("item", key) for key in context]
     if is_registered_by_fields(spec.type):
         return [("attribute", name) for name in context[0]]
-    try:  # what its registration says of an instance, whose elements are numbers
-        registered = _pytree.SUPPORTED_NODES[spec.type]
-        made = registered.unflatten_fn(range(count), context)
-        steps = [_step(key) for key, _ in registered.flatten_with_keys_fn(made)[0]]
-    except unless_interrupted(Exception):  # of a plugin or library
-        steps = []
-    return steps if len(steps) == count else [("item", index) for index in range(count)]
+    # What its registration says of an instance: of numbers or, since a cache takes its children apart, of nested tensors.
+    for parts in (lambda: range(count), lambda: map(_with_tensors, children)):
+        try:
+            registered = _pytree.SUPPORTED_NODES[spec.type]
+            keyed = registered.flatten_with_keys_fn(registered.unflatten_fn(parts(), context))[0]
+            steps = [_step(key) for key, _ in keyed]
+        except unless_interrupted(Exception):  # of a plugin or library
+            continue
+        if len(steps) == count:
+            return steps
+    return [("item", index) for index in range(count)]
+
+
+def _with_tensors(spec: Any) -> Any:
+    return _pytree.tree_unflatten([torch.empty((1, 1, 1, 1), device="meta")] * spec.num_leaves, spec)
 
 
 def _step(key: Any) -> tuple[str, Any]:
