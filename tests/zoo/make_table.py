@@ -42,8 +42,10 @@ are skipped, because they repeat other uses in another way. A variant, which dif
 layer, is saved in one format, and used in {few} ways.
 
 *KiB* is the size of the default file; *save* and *load* are processor time in memory, and in brackets how many times faster
-than torch's that is. They are measured when a row is recorded.
-`make test-zoo` also tests variants that were not recorded yet, which the table lacks: it has 300 programs and more.
+than torch's that is, in turns in one process. They are measured when a row is recorded, as the least of three. Rows with uses in
+{few} ways were measured once, but for GCNConv, GeneralConv, GraphConv and SimpleConv, the least then, which were measured again.
+Some rows were recorded on a busy machine, where both take up to twice as long: compare ratios rather than times. Rows without
+numbers were not measured yet.
 {speeds}
 """
 
