@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -66,6 +68,70 @@ def test_a_mode_that_is_on_changes_nothing(name: str) -> None:
         assert torch.equal(result, expected)
         result.sum().backward()
         assert all(weight.grad is not None for weight in each.parameters())
+
+
+class _Refuses(TorchFunctionMode):
+    """A mode that answers nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise RuntimeError(f"{func} is called")
+
+
+class _RefusesOperators(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise RuntimeError(f"{func} is called")
+
+
+class Odd(torch.nn.Module):
+    """A save asks torch more about what lies oddly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.arange(24.0).reshape(4, 6)[::2, 1:].t())
+        self.register_buffer("conjugated", torch.ones(3, dtype=torch.complex64).conj())
+        self.register_buffer("sparse", torch.eye(2).to_sparse())
+        self.register_buffer("rows", torch.eye(2).to_sparse_csr())
+        self.register_buffer("expanded", torch.ones(1, 2).expand(5, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize(
+    "mode", [*MODES.values(), _Refuses, _RefusesOperators], ids=[*MODES, "refuses", "operators"]
+)
+def test_a_mode_is_asked_nothing_whatever_a_program_has(mode: Callable[[], Any]) -> None:
+    program = torch.export.export(Odd(), (torch.ones(1, 5),))
+    data = graphwire.dumps(program)
+    with mode():
+        assert graphwire.dumps(program) == data
+        record, payloads = graphwire.to_schema(program)
+        assert graphwire.dumps(graphwire.from_schema(record, payloads)) == data
+        assert graphwire.content_hash(program) == graphwire.content_hash(data)
+        assert graphwire.dumps(graphwire.loads(data)) == data
+        graphwire.load_module(data)
+
+
+FIRST = """
+import sys, torch, graphwire
+class Refuses(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise RuntimeError(f"{func} is called")
+program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+with Refuses():
+    data = graphwire.dumps(program)
+    getattr(graphwire, sys.argv[1])(data)
+"""
+
+
+@pytest.mark.parametrize("load", ["loads", pytest.param("load_module", marks=pytest.mark.slow)])
+def test_a_mode_is_asked_nothing_at_the_first_call_of_a_process(load: str) -> None:
+    """The modules that a first call imports call torch, too."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FIRST, load], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_program_loads_while_another_is_traced() -> None:

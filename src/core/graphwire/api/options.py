@@ -11,15 +11,23 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from graphwire.analysis.load_report import STRIPPABLE, LoadReport, Strippable, WriteReport
 from graphwire.api.error_boundary import Boundary, source_name
 from graphwire.api.weights import LoadWeights, SaveWeights
-from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, Ignored, SchemaError
+from graphwire.errors import (
+    ArchiveError,
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    Ignored,
+    SchemaError,
+    TorchReleaseError,
+)
 from graphwire.process import LOG
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program
@@ -370,7 +378,7 @@ def public_function(
             start = time.perf_counter()
             try:
                 check_types(function, args, kwargs, errors, only=bool)
-                with _untraced():
+                with _plain_torch():
                     result = function(*args, **kwargs)
             except Exception as error:
                 signature = inspect.signature(function)
@@ -400,13 +408,23 @@ _UNTRACED = {
 """What torch's compiler reads of a function that it must not trace, as `torch.compiler.disable` writes it."""
 
 
-def _untraced() -> AbstractContextManager[None]:
-    """Return a context in which torch's compiler, if it is in use, traces nothing."""
-    if "torch._dynamo" not in sys.modules:
-        return nullcontext()
-    from graphwire.bridge.torch_compat.private import without_tracing
+@contextmanager
+def _plain_torch() -> Iterator[None]:
+    """A context in which no mode of torch is on and torch's compiler traces nothing, if they are in use.
 
-    return without_tracing()
+    The modes are set aside before anything of the bridge is imported, for what a mode answers would stay in its constants.
+    """
+    with ExitStack() as stack:
+        if "torch" in sys.modules:
+            with Ignored(TorchReleaseError):  # what needs no torch runs beside any
+                from graphwire.bridge.torch_compat.modes import modes_set_aside
+
+                stack.enter_context(modes_set_aside())
+        if "torch._dynamo" in sys.modules:
+            from graphwire.bridge.torch_compat.private import without_tracing
+
+            stack.enter_context(without_tracing())
+        yield
 
 
 def _named(files: tuple[str, ...], given: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 
 import torch
 
-from graphwire.bridge.torch_compat.private import modes_set_aside
+from graphwire.bridge.torch_compat.modes import modes_set_aside
 from graphwire.errors import DecodeError
 from graphwire.process import one_build_at_a_time, paused_gc
 

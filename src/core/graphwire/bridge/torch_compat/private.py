@@ -16,7 +16,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
@@ -31,9 +31,8 @@ from torch.export import custom_ops
 from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.graph import _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
-from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporarily
+from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import (
-    _disable_current_modes,
     _get_current_dispatch_mode_stack,
     is_traceable_wrapper_subclass,
 )
@@ -136,20 +135,6 @@ def preserved_process_state(what: str) -> Iterator[None]:
             f"{what} changes the state of the process ({', '.join(names)})",
             remedy="Report it to the authors of the operator's library",
         )
-
-
-@contextmanager
-def modes_set_aside() -> Iterator[None]:
-    """A context without inference mode, dispatch modes (fake tensors, the tracing of an export) and function modes (a default
-    device): a program is the same in each, with weights of elements that can be trained."""
-    with ExitStack() as stack:
-        if torch.is_inference_mode_enabled():
-            stack.enter_context(torch.inference_mode(False))
-        if _get_current_dispatch_mode_stack():
-            stack.enter_context(_disable_current_modes())
-        for _ in _get_current_function_mode_stack():
-            stack.enter_context(_pop_mode_temporarily())
-        yield
 
 
 # --------------------------- process groups of this process, and the values that exist only in the processes of one job
