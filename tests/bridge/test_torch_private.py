@@ -65,10 +65,10 @@ def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> N
     for tensor in made:
         numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
         assert torch.SymInt in map(type, numbers)
-        assert torch_private.may_have_symbolic_sizes(tensor)
+        assert torch_private.facts_of(tensor)[4]
     for tensor in (plain, torch.empty(2), torch.nn.Parameter(torch.empty(2, 2))):
-        assert not torch_private.may_have_symbolic_sizes(tensor)
-    assert torch_private.may_have_symbolic_sizes(torch.nn.Buffer(torch.empty(2)).as_subclass(_Subclass))
+        assert not torch_private.facts_of(tensor)[4]
+    assert torch_private.facts_of(torch.nn.Buffer(torch.empty(2)).as_subclass(_Subclass))[4]
 
 
 class _Subclass(torch.Tensor):
@@ -241,10 +241,10 @@ def test_the_device_of_a_fake_tensor_is_where_it_stands_for() -> None:
         fakes = [torch.empty(2), torch.empty(2, device="meta")]
     plain = [torch.ones(2), torch.ones(2, device="meta"), torch.nn.Parameter(torch.ones(2))]
     assert mode is fakes[0].fake_mode
-    assert [torch_private.device_of(each) for each in fakes + plain] == [
+    assert [torch_private.facts_of(each)[5] for each in fakes + plain] == [
         each.device for each in fakes + plain
     ]
-    assert [torch_private.device_of(each).type for each in fakes] == ["cpu", "meta"]
+    assert [torch_private.facts_of(each)[5].type for each in fakes] == ["cpu", "meta"]
 
 
 def test_two_loaded_programs_share_nothing_that_can_change() -> None:

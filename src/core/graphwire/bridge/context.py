@@ -89,6 +89,9 @@ class EncodeContext:
     """By the id of the FX target: torch computes the target's own hash in Python."""
     expressions: dict[Any, str] = field(default_factory=dict)
     plain_integers: dict[int, SymInt] = field(default_factory=dict)
+    extents: dict[Any, list[SymInt]] = field(default_factory=dict)
+    """Sizes and strides that are plain numbers, by these."""
+    devices: dict[torch.device, schema.Device] = field(default_factory=dict)
     integers: dict[tuple[int, ...], SymbolicInteger] = field(default_factory=dict)
     """By the identity of torch's node. `SymbolicInteger` keeps the first such node alive."""
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)

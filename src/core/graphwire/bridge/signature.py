@@ -79,6 +79,8 @@ _INPUT_ROLES: dict[str, tuple[str, Any]] = {
     "CUSTOM_OBJ": ("custom_obj", schema.InputToCustomObjSpec),
     "TOKEN": ("token", schema.InputTokenSpec),
 }
+_ROLES_OF_INPUTS = {id(kind): _INPUT_ROLES.get(kind.name) for kind in InputKind}
+"""The same by the id of torch's kind, which computes its hash and its name in Python."""
 _OUTPUT_ROLES: dict[str, tuple[str, Any]] = {
     "LOSS_OUTPUT": ("loss_output", schema.LossOutputSpec),
     "BUFFER_MUTATION": ("buffer_mutation", schema.BufferMutationSpec),
@@ -128,7 +130,7 @@ def encode_input_spec(spec: Any) -> schema.InputSpec:
             value = schema.ConstantValue(**_encode_literal(spec.arg.value))
             return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(spec.arg.name, value))
         return schema.InputSpec(user_input=schema.UserInputSpec(*encode_argument_spec(spec.arg)))
-    role = _INPUT_ROLES.get(getattr(spec.kind, "name", ""))
+    role = _ROLES_OF_INPUTS.get(id(spec.kind))
     if role is None:
         raise EncodeError(f"the schema cannot represent an input of kind {shown(spec.kind)}")
     return schema.InputSpec(**_encode_role(spec, role, spec.arg.name))

@@ -62,9 +62,8 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
             return encoder(values)
     if not kinds:
         return schema.Argument(as_tensors=[])
-    if any(
-        map(_is_nested, values)
-    ):  # torch's variants have no such values; checking twice on each level would take exponential time
+    # torch's variants have no nested values; checking twice on each level would take exponential time.
+    if not kinds <= _FLAT and any(map(_is_nested, values)):
         return _exact_sequence(context, nodes, "list", values)
     items = [encode_argument(context, nodes, value) for value in values]
     variants = {schema.variant_of(item) for item in items}
@@ -79,6 +78,9 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
         if variants == {"as_tensors"}:
             return schema.Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
     return _exact_sequence(context, nodes, "list", values)
+
+
+_FLAT = frozenset((torch.fx.Node, int, float, bool, str, type(None)))
 
 
 def _is_nested(item: Any) -> bool:

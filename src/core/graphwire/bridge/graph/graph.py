@@ -122,20 +122,24 @@ def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
 
 
 def _encode_node(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
-    if node.op == "placeholder":
-        append_in_default_order(scope.order, node, scope.attributes)
-        scope.record.inputs.append(_encode_placeholder(scope, node, top_level))
-    elif node.op == "call_function":
-        if node not in scope.folded:
-            append_in_default_order(scope.order, node, scope.attributes)
-            scope.record.nodes.append(_encode_call(scope, node))
-    elif node.op == "get_attr":
+    op = node.op
+    if op == "get_attr":
         _encode_attribute(scope, node)
-    elif node.op == "output":
+        return
+    if node in scope.folded:
+        return
+    if scope.attributes:
         append_in_default_order(scope.order, node, scope.attributes)
+    else:
+        scope.order.setdefault(node)
+    if op == "placeholder":
+        scope.record.inputs.append(_encode_placeholder(scope, node, top_level))
+    elif op == "call_function":
+        scope.record.nodes.append(_encode_call(scope, node))
+    elif op == "output":
         _encode_output(scope, node)
     else:
-        raise EncodeError(f"an exported graph has no {node.op!r} nodes", remedy="Export the program again")
+        raise EncodeError(f"an exported graph has no {op!r} nodes", remedy="Export the program again")
 
 
 def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> schema.Argument:

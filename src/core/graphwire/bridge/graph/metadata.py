@@ -536,10 +536,9 @@ def append_in_default_order(
     order: dict[torch.fx.Node, None], node: torch.fx.Node, attributes: Collection[torch.fx.Node]
 ) -> None:
     """Append a node to the order that a record implies, after the nodes of `attributes` that it is the first to use."""
-    if attributes:
-        for used in node.all_input_nodes:
-            if used in attributes:
-                order.setdefault(used)
+    for used in node.all_input_nodes:
+        if used in attributes:
+            order.setdefault(used)
     order.setdefault(node)
 
 

@@ -70,9 +70,8 @@ def encode_results(
         record.outputs = [argument]
         if called.only_result == ("Tensor" if argument.as_tensor is None else "number"):
             scope.context.features.add("results")  # torch looks for the name of a value of that type
-        if (
-            variant_of(argument) in LITERAL_VARIANTS and node.users
-        ):  # users refer to the node's result, not to the literal
+        # Users refer to the node's result, not to the literal.
+        if argument.as_tensor is None and variant_of(argument) in LITERAL_VARIANTS and node.users:
             scope.context.features.add("results")
             argument = Argument(as_results=node.name)
         scope.nodes[node] = argument
@@ -137,8 +136,14 @@ def _encode_elements(
             )
         else:
             argument = encode_value(scope, name, value)
-            scope.nodes.update(dict.fromkeys(reading, argument))
-        if first is not None and (inner is not None or variant_of(argument) in LITERAL_VARIANTS):
+            for reader in reading:
+                scope.nodes[reader] = argument
+        is_tensor = argument.as_tensor is not None  # the common case
+        if (
+            first is not None
+            and not is_tensor
+            and (inner is not None or variant_of(argument) in LITERAL_VARIANTS)
+        ):
             own.name = name
             scope.record.value_metadata[place] = own
         elif first is not None and (name == unused or own != metadata):

@@ -51,11 +51,11 @@ def encode_payloads(
     coded = CodedValues(context, encoded, (values, others), _is_part, table.folder == WEIGHTS, owners)
     plain: dict[str, torch.Tensor] = {}
     for index, (name, value) in enumerate(values.items()):
-        if table.knows(value) or _is_part(value):
+        if id(value) in table.measured or _is_part(value):
             plain[name] = value
         else:
             plain.update(coded.encode(name, value, index))
-    placements = {name: placement_of(each) for name, each in plain.items() if not table.knows(each)}
+    placements = {name: placement_of(each) for name, each in plain.items() if id(each) not in table.measured}
     table.add_all([tensor for name, tensor in plain.items() if placements.get(name) is None])
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}

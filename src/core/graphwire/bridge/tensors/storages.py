@@ -276,22 +276,22 @@ class RecordTable:
     """Whether a storage of weights is trimmed to what is used of it, so that nothing else needs a place elsewhere."""
     _spans: dict[_StorageKey, tuple[int, int, int]] = field(default_factory=dict)
     """For each storage the bytes that are used, and the size of the largest element."""
-    _measured: dict[int, tuple[torch.Tensor, torch.UntypedStorage, _StorageKey]] = field(default_factory=dict)
-    """The measured tensors, by id, and their storages. They are kept alive here, since parts of other values may be temporary
-    objects."""
+    measured: dict[int, tuple[torch.Tensor, torch.UntypedStorage, _StorageKey]] = field(default_factory=dict)
+    """The plain tensors with elements so far, by id, and their storages. They are kept alive here, since parts of other values
+    may be temporary objects."""
 
     def __post_init__(self) -> None:
         if self.weights is not None:
-            self._spans, self._measured = self.weights._spans, self.weights._measured
+            self._spans, self.measured = self.weights._spans, self.weights.measured
 
     def measure(self, values: Iterable[Any]) -> None:
         """Record the range of each storage that the tensors use. Runs first for all programs of a file, so that one record
         holds what all of them use of a storage."""
         for tensor in values:
-            if id(tensor) not in self._measured and is_plain(tensor) and placement_of(tensor) is None:
+            if id(tensor) not in self.measured and is_plain(tensor) and not tensor.is_meta:
                 storage = tensor.untyped_storage()
                 key = storage_key(tensor, storage)
-                self._measured[id(tensor)] = tensor, storage, key
+                self.measured[id(tensor)] = tensor, storage, key
                 low, high = byte_span(tensor)
                 known = self._spans.get(key)
                 item = tensor.element_size()
@@ -301,15 +301,11 @@ class RecordTable:
                     else (min(low, known[0]), max(high, known[1]), max(item, known[2]))
                 )
 
-    def knows(self, value: Any) -> bool:
-        """Return whether a value was measured: it is a plain tensor with elements."""
-        return id(value) in self._measured
-
     def add_all(self, tensors: Sequence[torch.Tensor]) -> None:
         """Make records for the storages of all tensors, each as long as its tensors need."""
         self.measure(tensors)
         for tensor in tensors:
-            _, storage, key = self._measured[id(tensor)]
+            _, storage, key = self.measured[id(tensor)]
             low, high, item = self._spans[key]
             known = self._names.get(key)
             if known is not None and known[1] <= low and high <= known[2]:
@@ -328,7 +324,7 @@ class RecordTable:
     def place(self, tensor: torch.Tensor) -> tuple[str, int, str | None]:
         """Return the record that holds a tensor, the byte of its storage at which the record begins, and the full name of the
         equal record of the weights, if any."""
-        _, _, key = self._measured[id(tensor)]
+        _, _, key = self.measured[id(tensor)]
         name, low, high = self._names[key]
         weight = None if self.weights is None else self.weights._names.get(key)
         shared = f"{WEIGHTS}{weight[0]}" if weight is not None and weight[1:] == (low, high) else None

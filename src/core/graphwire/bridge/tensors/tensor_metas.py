@@ -456,16 +456,15 @@ def decode_device(context: DecodeContext, record: schema.Device) -> torch.device
 
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
     """Encode the metadata of a tensor. Equal tensors share one record."""
-    layout, sizes = tensor.layout, tensor.shape
+    layout, sizes, dtype, requires_grad, is_symbolic, device = facts = private.facts_of(tensor)
     if layout is not torch.strided:
         # torch writes strides of 0 here, and needs them to read the document.
-        return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
+        return _tensor_meta(context, facts, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
-    is_symbolic = private.may_have_symbolic_sizes(tensor)
     if is_symbolic:
         numbers = private.symbolic_identities((*sizes, *strides, offset))
-    key = (tensor.dtype, numbers, tensor.requires_grad, private.device_of(tensor))
+    key = (dtype, numbers, requires_grad, device)
     record = context.tensor_metas.get(key)
     if record is None:
         same: Any = key
@@ -476,39 +475,48 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> schema.T
             same = (key[0], tuple(extents), *key[2:])
             record = context.tensor_metas.get(same)
         if record is None:
-            record = context.tensor_metas[same] = _tensor_meta(context, tensor, sizes, strides, offset)
+            record = context.tensor_metas[same] = _tensor_meta(context, facts, strides, offset)
         context.tensor_metas[key] = record
     return record
 
 
 def _tensor_meta(
     context: EncodeContext,
-    tensor: torch.Tensor,
-    sizes: Sequence[Any],
+    facts: private.ReadFacts,
     strides: Sequence[Any],
     offset: Any,
     sparse: schema.SparseMeta | None = None,
 ) -> schema.TensorMeta:
-    dtype = SCALAR_TYPES.get(tensor.dtype, schema.ScalarType.UNKNOWN)
-    layout = LAYOUT_KINDS.get(tensor.layout, schema.Layout.Unknown)
+    layout, sizes, dtype, requires_grad, is_symbolic, device = facts
+    kind, layout_kind = SCALAR_TYPES.get(dtype), LAYOUT_KINDS.get(layout)
     names: dict[str, str] = {}
-    if dtype is schema.ScalarType.UNKNOWN:
-        names["dtype_name"] = name_in_torch(tensor.dtype)
+    if kind is None:
+        names["dtype_name"] = name_in_torch(dtype)
         context.features.add("dtypes")
-    if layout is schema.Layout.Unknown:
-        names["layout_name"] = name_in_torch(tensor.layout)
+    if layout_kind is None:
+        names["layout_name"] = name_in_torch(layout)
         context.features.add("layouts")
     return schema.TensorMeta(
-        dtype=dtype,
-        sizes=[encode_size(context, size) for size in sizes],
-        requires_grad=tensor.requires_grad,
-        device=encode_device(tensor.device),
-        strides=[encode_size(context, stride) for stride in strides],
+        dtype=kind or schema.ScalarType.UNKNOWN,
+        sizes=_encode_extents(context, sizes, is_symbolic),
+        requires_grad=requires_grad,
+        device=context.devices.get(device) or context.devices.setdefault(device, encode_device(device)),
+        strides=_encode_extents(context, strides, is_symbolic),
         storage_offset=encode_size(context, offset),
-        layout=layout,
+        layout=layout_kind or schema.Layout.Unknown,
         sparse=sparse,
         **names,
     )
+
+
+def _encode_extents(context: EncodeContext, numbers: Sequence[Any], is_symbolic: bool) -> list[schema.SymInt]:
+    """Encode sizes or strides. Metas share the list of equal ones, as nobody edits it."""
+    if is_symbolic:
+        return [encode_size(context, number) for number in numbers]
+    known = context.extents.get(numbers)
+    if known is None:
+        known = context.extents[numbers] = [encode_int(context, number) for number in numbers]
+    return known
 
 
 _QUANTIZED = frozenset("qint8 quint8 qint32 quint4x2 quint2x4".split())

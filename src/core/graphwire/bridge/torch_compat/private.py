@@ -304,15 +304,25 @@ class no_torch_function(Resource):  # noqa: N801 # as torch names its own
             self._guard.__exit__(None, None, None)
 
 
-_fake_device = operator.attrgetter(
-    "_fake_device" if isinstance(vars(FakeTensor).get("fake_device"), property) else "fake_device"
+_FACTS = ("layout", "shape", "dtype", "requires_grad", "_has_symbolic_sizes_strides")
+_facts = operator.attrgetter(*_FACTS, "device")
+_facts_of_fake = operator.attrgetter(
+    *_FACTS, "_fake_device" if isinstance(vars(FakeTensor).get("fake_device"), property) else "fake_device"
 )
+_OWN_SIZES = frozenset((torch.Tensor, torch.nn.Parameter))
+"""The tensor types that hold their sizes themselves, as fake tensors do. A subclass may compute them from something else."""
 
 
-def device_of(tensor: torch.Tensor) -> torch.device:
-    """Return `tensor.device`; for a fake tensor, the device it represents, without the two Python properties of torch."""
-    device: torch.device = _fake_device(tensor) if type(tensor) is FakeTensor else tensor.device
-    return device
+ReadFacts = tuple[torch.layout, Sequence[Any], torch.dtype, bool, bool, torch.device]
+"""The layout, sizes and element type of a tensor, whether it requires a gradient, whether a size, a stride or the offset may be
+symbolic, and the device."""
+
+
+def facts_of(tensor: torch.Tensor) -> ReadFacts:
+    """Return facts of a tensor. One call reads them, and bypasses the two Python properties of a fake tensor's device."""
+    kind = type(tensor)
+    facts: Any = (_facts_of_fake if kind is FakeTensor else _facts)(tensor)
+    return facts if kind is FakeTensor or kind in _OWN_SIZES else (*facts[:4], True, facts[5])
 
 
 symbolic_node = operator.attrgetter("node")
@@ -491,19 +501,8 @@ def hint_symbolic_value(value: Any, hint: Any) -> None:
     value.node._hint = hint
 
 
-_OWN_SIZES = frozenset((FakeTensor, torch.Tensor, torch.nn.Parameter))
-"""The tensor types that hold their sizes themselves. A subclass may compute them from something else."""
-
-
-def may_have_symbolic_sizes(tensor: torch.Tensor) -> bool:
-    """Return whether a size, a stride or the offset of `tensor` may be symbolic. This is 6 times faster than checking
-    each."""
-    return type(tensor) not in _OWN_SIZES or tensor._has_symbolic_sizes_strides
-
-
-def is_transformed(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` belongs to a function transform (`torch.func.grad`, `vmap`) and owns no elements."""
-    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+is_transformed: Callable[[torch.Tensor], bool] = torch._C._functorch.is_functorch_wrapped_tensor
+"""Returns whether a tensor belongs to a function transform (`torch.func.grad`, `vmap`) and owns no elements."""
 
 
 def script_class_name(value: Any) -> str | None:

@@ -87,7 +87,7 @@ def parse_modules(text: str) -> list[tuple[str, str, str]]:
     return _parse(_MODULES, text)
 
 
-_NESTING = r"[\[\]()]"
+_NESTING = re.compile(r"[\[\]()]")
 
 
 def split_modules(
@@ -117,12 +117,12 @@ def split_modules(
 def joined_module(parts: tuple[str, str, str]) -> str | None:
     """Return a row of a module stack as torch's text; None if that text would not split into the same parts."""
     text = ",".join(parts)
-    plain = text.count(",") == len(parts) - 1 and ";" not in text and re.search(_NESTING, text) is None
+    plain = text.count(",") == len(parts) - 1 and ";" not in text and _NESTING.search(text) is None
     return text if plain or split_modules(text) == [parts] else None
 
 
 def _split_row(item: str) -> tuple[str, str, str] | None:
-    parts = item.split(",") if re.search(_NESTING, item) is None else _split_outside(item)
+    parts = item.split(",") if _NESTING.search(item) is None else _split_outside(item)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 
@@ -221,7 +221,7 @@ class ProcessNumbers:
 
     def module(self, key: str) -> str:
         """Return the key of a module in a module stack: `#0` or `#0@1` for an address, otherwise the key itself."""
-        found = re.fullmatch(_MODULE, key)
+        found = re.fullmatch(_MODULE, key) if key[:1] in "#0123456789" else None
         if found is None:
             return key
         return f"#{self._modules.setdefault(found[1], len(self._modules))}{found[2]}"
