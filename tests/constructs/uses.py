@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
+from inside.schema import ProcessNumbers
 from programs import Inputs
 from torch.export import ExportedProgram, export, unflatten
 from torch.fx import GraphModule, Interpreter, Transformer
@@ -18,7 +19,6 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import graphwire
-from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.testing import assert_same_values
 
 Use = Callable[[ExportedProgram, Inputs], Any]
