@@ -310,3 +310,44 @@ def test_a_difference_to_an_older_file_counts_beside_what_the_file_cannot_hold()
 )
 def test_literals_are_shown_as_python_writes_them(argument: Argument, text: str) -> None:
     assert argument_text(argument) == text
+
+
+KINDS = ("relu", "tanh", "sin", "cos", "abs", "exp")
+
+
+@functools.cache
+def layered(names: tuple[str, ...]) -> Any:
+    return torch.export.export(Net(names), (torch.ones(2, 4),))
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ((0, 1, 3, 4, 5), {"layers.2": None, "layers.3": "2", "layers.4": "3", "layers.5": "4"}),
+        ((1, 2, 3, 4, 5), {"layers.0": None, **{f"layers.{at}": str(at - 1) for at in range(1, 6)}}),
+        ((0, 1, 2, 3, 4), {}),
+        ((0, 2, 1, 3, 4, 5), {"layers.1": "2", "layers.2": "1"}),
+        ((0, 1, 4, 2, 3, 5), {"layers.4": "2", "layers.2": "3", "layers.3": "4"}),
+    ],
+)
+def test_layers_with_other_numbers_are_compared_with_themselves(kept, told) -> None:
+    before, after = layered(KINDS), layered(tuple(KINDS[index] for index in kept))
+    found = graphwire.diff(before, after)
+    layers = [each for each in found.changes if each.section == "layer"]
+    told = {one.replace("layers", "blocks"): other for one, other in told.items()}
+    assert {each.name for each in layers if each.change == "removed"} == {
+        one for one in told if told[one] is None
+    }
+    moved = {each.details[0].a: each.details[0].b for each in layers if each.change == "changed"}
+    assert moved == {one: f"blocks.{other}" for one, other in told.items() if other is not None}
+    gone = {f"aten.{kind}.default" for index, kind in enumerate(KINDS) if index not in kept}
+    own = {
+        each.operator.removeprefix("torch.ops.")
+        for each in found.nodes
+        if each.change in ("added", "removed")
+    }
+    assert own <= gone | ({"aten.linear.default", "aten.add.Tensor"} if gone else set())
+    back = [each for each in graphwire.diff(after, before).changes if each.section == "layer"]
+    assert sum(each.change == "added" for each in back) == sum(each.change == "removed" for each in layers)
+    for text in ("\n".join(diff_lines(found)), repr(found), str(found)):
+        assert "\0" not in text

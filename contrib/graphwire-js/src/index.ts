@@ -20,6 +20,7 @@ export { interfaceOf, type Interface, type InterfaceTree } from "./interface.js"
 export { Labels } from "./labels.js";
 export { contentHash } from "./canonical/program.js";
 export { diffFiles, diffPrograms, type Change, type Diff, type FileDiff } from "./diff/program_diff.js";
+export { ABSENT, renamed, renumberingOf, type Renumbering } from "./diff/renumbering.js";
 export { increasingRun } from "./diff/matching.js";
 export type { Compared, RecordFacts } from "./diff/weights.js";
 export type { ChangeKind, Detail, NodeChange, OnMatch } from "./diff/nodes.js";

@@ -1,5 +1,7 @@
 /** Facts: what Python adds about the files, as JSON in the page. Each part is optional. */
 
+import type { Renumbering } from "graphwire-js";
+
 export interface Problem {
   readonly kind: string;
   readonly place: string;
@@ -63,6 +65,8 @@ export interface Facts {
   readonly weightChanges: ReadonlyMap<string, ReadonlyMap<string, WeightChange>> | null;
   /** What was compared of weights, in words, by method. */
   readonly compared: ReadonlyMap<string, string>;
+  /** Which layers have other numbers, by method. */
+  readonly layers: ReadonlyMap<string, Renumbering>;
 }
 
 /** An object of JSON. Keys are looked up in a map, so that no key is special. */
@@ -122,6 +126,7 @@ export function readFacts(json: string | null): Facts {
     overlays: facts.list("overlays").map((each) => overlayOf(new Bag(each))),
     weightChanges: facts.has("weight_changes") ? facts.bag("weight_changes").map((method) => method.map(weightChange)) : null,
     compared: facts.bag("compared").texts(),
+    layers: facts.bag("layers").map((each) => ({ numbers: each.bag("0").texts(), added: each.list("1").map(String) })),
   };
 }
 

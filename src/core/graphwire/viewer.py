@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from graphwire.analysis.diff.renumbering import Renumbering
 from graphwire.errors import EncodeError
 from graphwire.registry import WireFormat
 from graphwire.schema import Program, WeightReferences
@@ -347,6 +348,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """By program of the second file, and by the weight's name: those that are known to differ."""
     compared: dict[str, str] = {}
     """What was compared of weights and constants, in words, by program of the second file."""
+    layers: dict[str, Renumbering] = {}
+    """Which layers have other numbers in the second file, by its program."""
     overlays: list[Overlay] = []
 
 

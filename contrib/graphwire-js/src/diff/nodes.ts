@@ -48,6 +48,8 @@ export interface Side {
   readonly identities: ReadonlyMap<string, string>;
   readonly labels: Labels;
   readonly ordering: Ordering;
+  /** Returns the path on side B of a module, where layers have other numbers there. */
+  readonly renamed?: (path: string) => string;
 }
 
 /** Returns the facts about an entry that differ. */
@@ -67,7 +69,7 @@ export type OnMatch = (a: Graph, b: Graph, pairs: readonly Pair[]) => void;
 export function diffGraphs(a: Side, b: Side, onMatch?: OnMatch, place = ""): { readonly changes: NodeChange[]; readonly names: Names } {
   const [stepsA, stepsB] = [a.ordering.ordered(a.graph).steps, b.ordering.ordered(b.graph).steps];
   const numbers = new Numbers();
-  const pairs = match(keysOf(a, stepsA, numbers), keysOf(b, stepsB, numbers), 2);
+  const pairs = match(keysOf(a, stepsA, numbers), keysOf(b, stepsB, numbers), a.renamed === undefined ? 2 : 4);
   onMatch?.(a.graph, b.graph, pairs);
   const names = matchedNames(a, b, stepsA, stepsB, pairs);
   const matchedA = new Map(pairs);
@@ -158,7 +160,7 @@ class Numbers {
  * Returns the keys of each node, the most specific first: all that it computes from the inputs; the node and the operators that make
  * its arguments; the node alone; its module and operator.
  */
-function keysOf({ identities, graph }: Side, steps: readonly Step[], numbers: Numbers): string[][] {
+function keysOf({ identities, graph, renamed = (path) => path }: Side, steps: readonly Step[], numbers: Numbers): string[][] {
   const values = new Map<string, string>(Array.from(identities, ([name, identity]) => [name, `input ${identity}`]));
   const makers = new Map(values);
   let effects = 0;
@@ -171,7 +173,7 @@ function keysOf({ identities, graph }: Side, steps: readonly Step[], numbers: Nu
       values.set(name, `${computed} ${position}`);
       makers.set(name, step.node.target);
     });
-    const place = [modulePath(graph.nodes[index] as Node), step.node.target];
+    const place = [renamed(modulePath(graph.nodes[index] as Node)), step.node.target];
     const itself = [...place, shape];
     const sources = step.uses.map((name) => makers.get(name) ?? name);
     return [computed, JSON.stringify([itself, sources]), JSON.stringify(itself), JSON.stringify(place)];

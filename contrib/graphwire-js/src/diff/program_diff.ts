@@ -15,6 +15,7 @@ import { Labels, userInputs, valueName } from "../labels.js";
 import { encodedEntries, payloadFacts, SECTIONS, type Entries } from "./facts.js";
 import { diffGraphs, factDetails, type Detail, type Names, type NodeChange, type OnMatch, type Side } from "./nodes.js";
 import { compactJson } from "./plain.js";
+import { ABSENT, renamed, renamedEntries, renumberingOf, SAME_NUMBERS, type Renumbering } from "./renumbering.js";
 import { comparePayloads, withUnread, type Compared, type HeldPayloads, type RecordFacts } from "./weights.js";
 
 /** The largest number of differing places in the contents to list if no other change explains the difference. */
@@ -58,21 +59,23 @@ export interface PayloadTables {
  *
  * @param payloads without tables of both programs, payloads are not compared
  * @param onMatch receives the matching nodes of each graph, also of equal programs
+ * @param renumbered which layers have other numbers, if that is known better than the payloads tell
  */
-export function diffPrograms(a: Program, b: Program, payloads?: readonly [PayloadTables, PayloadTables], onMatch?: OnMatch): Diff {
+export function diffPrograms(a: Program, b: Program, payloads?: readonly [PayloadTables, PayloadTables], onMatch?: OnMatch, renumbered?: Renumbering): Diff {
   const forms = [arrangementOf(a), arrangementOf(b)] as const;
   const contents = forms.map(programContent) as [ContentDict, ContentDict];
   const [bytesA, bytesB] = contents.map(contentBytes) as [Uint8Array, Uint8Array];
   const equal = compareBytes(bytesA, bytesB) === 0;
-  const changes: Change[] = [];
+  const layers = equal ? SAME_NUMBERS : (renumbered ?? renumberingOf(a, b, payloads === undefined ? undefined : [checksumsOf(payloads[0]), checksumsOf(payloads[1])]));
+  const changes: Change[] = layerChanges(layers);
   const compared = new Map<string, Compared>();
   let nodes: readonly NodeChange[] = [];
   if (equal) {
-    if (onMatch !== undefined) programChanges(forms, onMatch);
+    if (onMatch !== undefined) programChanges(forms, layers, onMatch);
     const encoded = entryChanges("encoded value", encodedEntries(a), encodedEntries(b));
     changes.push(...encoded.filter(({ change }) => change === "changed"));
   } else {
-    const found = programChanges(forms, onMatch);
+    const found = programChanges(forms, layers, onMatch);
     nodes = found.nodes;
     changes.push(...found.changes);
     if (changes.length === 0 && nodes.length === 0) changes.push(...otherChanges(contents[0], contents[1]).slice(0, MAX_OTHERS));
@@ -80,9 +83,9 @@ export function diffPrograms(a: Program, b: Program, payloads?: readonly [Payloa
   if (payloads !== undefined) {
     const [tablesA, tablesB] = payloads;
     for (const [section, kind] of [["weight", "weights"], ["constant", "constants"]] as const) {
-      const found = comparePayloads(heldIn(tablesA, kind, section, a), heldIn(tablesB, kind, section, b));
+      const found = comparePayloads(renamedEntries(layers, heldIn(tablesA, kind, section, a)), heldIn(tablesB, kind, section, b));
       if (found.compared !== null && tablesA.facts !== undefined) compared.set(section, found.compared);
-      const entries = [payloadEntries(tablesA[kind]), payloadEntries(tablesB[kind])] as const;
+      const entries = [renamedEntries(layers, payloadEntries(tablesA[kind])), payloadEntries(tablesB[kind])] as const;
       for (const [name, texts] of found.texts) entries.forEach((each, side) => each.get(name)?.set("elements", texts[side as 0 | 1]));
       changes.push(...entryChanges(section, ...entries));
     }
@@ -97,6 +100,26 @@ export function diffPrograms(a: Program, b: Program, payloads?: readonly [Payloa
     nodes,
     ...(compared.size > 0 ? { compared } : {}),
   };
+}
+
+function layerChanges({ numbers, added }: Renumbering): Change[] {
+  const changes = Array.from(numbers, ([before, after]): Change[] => {
+    if (after.endsWith(ABSENT)) return [changeOf("layer", "removed", before, [])];
+    return before === after ? [] : [changeOf("layer", "changed", after, [{ what: "path", a: before, b: after }])];
+  });
+  return [...changes.flat(), ...added.map((path) => changeOf("layer", "added", path, []))];
+}
+
+/** Returns for each weight a text that is equal if its elements are, as far as the file lists what tells. */
+function checksumsOf({ weights, constants, facts }: PayloadTables): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [kind, table] of [["weights", weights], ["constants", constants]] as const) {
+    for (const [name, meta] of table) {
+      const known = facts?.(kind, meta)?.checksums ?? new Map<string, string>();
+      if (known.size > 0) found.set(name, JSON.stringify([...known].sort()));
+    }
+  }
+  return found;
 }
 
 function heldIn(tables: PayloadTables, kind: "weights" | "constants", section: "weight" | "constant", program: Program): HeldPayloads {
@@ -135,7 +158,7 @@ async function tablesOf(file: GraphwireFile, name: string): Promise<PayloadTable
   return { weights, constants, facts: await file.recordFacts(name) };
 }
 
-function programChanges([formA, formB]: readonly [Arrangement, Arrangement], onMatch?: OnMatch): { changes: Change[]; nodes: readonly NodeChange[] } {
+function programChanges([formA, formB]: readonly [Arrangement, Arrangement], layers: Renumbering, onMatch?: OnMatch): { changes: Change[]; nodes: readonly NodeChange[] } {
   const [inputsA, inputsB] = [userInputNames(formA.program), userInputNames(formB.program)];
   const called = Array.from({ length: Math.max(inputsA.length, inputsB.length) }, (_, index) => {
     return inputsA[index] === undefined || inputsA[index] === "" ? (inputsB[index] ?? "") : inputsA[index];
@@ -146,10 +169,12 @@ function programChanges([formA, formB]: readonly [Arrangement, Arrangement], onM
     labels: new Labels(program, symbols, called),
     ordering,
   });
-  const [a, b] = [side(formA), side(formB)];
+  const b = side(formB);
+  const plain = { ...side(formA), identities: identitiesOf(formA.program, layers) };
+  const a = layers.numbers.size === 0 ? plain : { ...plain, renamed: (path: string) => renamed(layers, path) };
   const { changes: nodes, names } = diffGraphs(a, b, onMatch);
   const changes = SECTIONS.flatMap(([section, entries]) => {
-    const [entriesA, entriesB] = [entries(formA.program, a.labels), entries(formB.program, b.labels)];
+    const [entriesA, entriesB] = [renamedEntries(layers, entries(formA.program, a.labels)), entries(formB.program, b.labels)];
     if (section === "output") {
       noteSources(formA.program, entriesA, names);
       noteSources(formB.program, entriesB, null);
@@ -174,13 +199,13 @@ const HELD: Readonly<Partial<Record<string, string>>> = {
 };
 
 /** Returns for each input, by name, a text that identifies it and is the same in both programs. */
-function identitiesOf(program: Program): Map<string, string> {
+function identitiesOf(program: Program, layers = SAME_NUMBERS): Map<string, string> {
   const found = new Map<string, string>();
   let tokens = 0;
   for (const spec of program.graph_module.signature.input_specs) {
     const kind = HELD[spec.variant];
     if (spec.variant === "token") found.set(spec.value.arg.name, `token ${tokens++}`);
-    else if (kind !== undefined) found.set((spec.value as { arg: { name: string } }).arg.name, `${kind} ${targetOf(spec.value)}`);
+    else if (kind !== undefined) found.set((spec.value as { arg: { name: string } }).arg.name, `${kind} ${renamed(layers, targetOf(spec.value))}`);
   }
   userInputs(program).forEach((argument, position) => {
     for (const name of namesIn(argument)) found.set(name, `argument ${position}`);
@@ -201,7 +226,7 @@ function entryChanges(section: string, a: Entries, b: Entries): Change[] {
     const [one, other] = [a.get(name), b.get(name)];
     const listed = (facts: Entries, side: (text: string) => Detail): Detail[] =>
       Array.from(facts.get(name) ?? [], ([what, text]) => ({ ...side(text), what }));
-    if (other === undefined) return [changeOf(section, "removed", name, listed(a, (text) => ({ what: "", a: text, b: "" })))];
+    if (other === undefined) return [changeOf(section, "removed", name.replace(ABSENT, ""), listed(a, (text) => ({ what: "", a: text, b: "" })))];
     if (one === undefined) return [changeOf(section, "added", name, listed(b, (text) => ({ what: "", a: "", b: text })))];
     const details = factDetails(one, other);
     return details.length > 0 ? [changeOf(section, "changed", name, details)] : [];

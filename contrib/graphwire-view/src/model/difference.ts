@@ -2,7 +2,7 @@
  * The difference of two programs as the items of one: those of the second program, and between them what only the first one has.
  */
 
-import { diffPrograms, increasingRun, type Change, type Diff, type Graph, type NodeChange, type OnMatch } from "graphwire-js";
+import { ABSENT, diffPrograms, increasingRun, renamed, renumberingOf, type Change, type Diff, type Graph, type NodeChange, type OnMatch, type Renumbering } from "graphwire-js";
 
 import { Builder, countNodes, type ProgramItems } from "./build.js";
 import type { WeightChange } from "../facts.js";
@@ -21,20 +21,21 @@ export interface Difference {
   readonly tallies: ReadonlyMap<Item, Tally>;
   /** The weights that have other elements. */
   readonly weights: readonly Item[];
+  readonly layers: Renumbering;
 }
 
 /** How many nodes inside an item changed, by kind. */
 export type Tally = Readonly<Record<Mark, number>>;
 
 /** Returns the difference of two sides. The items of `b` become those of the difference. */
-export async function differenceOf(a: Side, b: Side, elements: ReadonlyMap<string, WeightChange>): Promise<Difference> {
+export async function differenceOf(a: Side, b: Side, elements: ReadonlyMap<string, WeightChange>, layers: Renumbering = renumberingOf(a.program, b.program)): Promise<Difference> {
   const pairs = new Map<Graph, { readonly other: Graph; readonly pairs: readonly (readonly [number, number])[] }>();
   const onMatch: OnMatch = (graphA, graphB, matched) => pairs.set(graphA, { other: graphB, pairs: matched });
   const payloads = a.opened.file.archive === null || b.opened.file.archive === null
     ? undefined
     : ([await a.opened.file.payloads(a.name), await b.opened.file.payloads(b.name)] as const);
-  const diff = diffPrograms(a.program, b.program, payloads, onMatch);
-  const merger = new Merger(a, b);
+  const diff = diffPrograms(a.program, b.program, payloads, onMatch, layers);
+  const merger = new Merger(a, b, layers);
   for (const [graph, { other, pairs: matched }] of pairs) merger.match(graph, other, matched);
   merger.addRemoved();
   merger.addLinks();
@@ -55,7 +56,7 @@ export async function differenceOf(a: Side, b: Side, elements: ReadonlyMap<strin
   countNodes(b.items.root);
   arrange(b.items.root, merger.all);
   const tallies = talliesOf(b.items.root);
-  return { items: { ...b.items, all: merger.all }, diff, changeOf, earlier: merger.earlier, tallies, weights };
+  return { items: { ...b.items, all: merger.all }, diff, changeOf, earlier: merger.earlier, tallies, weights, layers };
 }
 
 class Merger {
@@ -70,6 +71,7 @@ class Merger {
   constructor(
     private readonly a: Side,
     private readonly b: Side,
+    private readonly layers: Renumbering,
   ) {
     this.builder = new Builder(0, [...b.items.all]);
     this.all = this.builder.all;
@@ -89,7 +91,7 @@ class Merger {
       const [ones, others] = [a, b].map((item) => item.children.filter((child) => child.kind === kind)) as [Item[], Item[]];
       const named = new Map(others.map((other) => [other.title, other]));
       const alone = ones.filter((one) => {
-        const other = named.get(one.title);
+        const other = named.get(kind === "weight" ? one.title.split(" = ").map((name) => renamed(this.layers, name)).join(" = ") : one.title);
         if (other !== undefined && !this.earlier.has(other)) this.pair(one, other);
         return !this.later.has(one);
       });
@@ -122,7 +124,7 @@ class Merger {
       if (this.later.has(item)) continue;
       const around = item.parent === null ? undefined : this.later.get(item.parent);
       if (around === undefined) continue;
-      const twin = item.kind === "module" ? around.children.find((child) => child.kind === "module" && child.name === item.name && !this.earlier.has(child)) : undefined;
+      const twin = item.kind === "module" ? around.children.find((child) => child.kind === "module" && child.name === this.nameOf(item) && !this.earlier.has(child)) : undefined;
       if (twin !== undefined) {
         this.pair(item, twin);
         continue;
@@ -141,6 +143,12 @@ class Merger {
     for (const item of this.b.items.all) {
       if (!this.earlier.has(item) && item.kind !== "module") item.mark = "added";
     }
+  }
+
+  /** Returns the name of a module of A in B. */
+  private nameOf({ name }: Item): string {
+    const [path = "", ...call] = name.split("@");
+    return [renamed(this.layers, path), ...call].join("@");
   }
 
   private before(item: Item): Item | undefined {
@@ -243,6 +251,37 @@ function talliesOf(root: Item): Map<Item, Tally> {
     return tally;
   };
   visit(root);
+  return found;
+}
+
+/** Returns in words which layers have other numbers, such as `features.8 ↔ 9 swapped`, `features.14 removed`, `features.15–16 → 14–15`. */
+export function layersTexts({ numbers, added }: Renumbering): string[] {
+  const found: string[] = [];
+  const [listOf, numberOf] = [(path: string): string => path.slice(0, path.lastIndexOf(".") + 1), (path: string): number => Number(path.slice(path.lastIndexOf(".") + 1))];
+  const before = new Map(Array.from(numbers, ([one, other]) => [other, one] as const));
+  const kept = [...numbers].filter(([, other]) => !other.endsWith(ABSENT));
+  const runs = new Map<string, (readonly [string, string])[]>();
+  for (const pair of kept) runs.set(listOf(pair[1]), [...(runs.get(listOf(pair[1])) ?? []), pair]);
+  for (const [one, other] of numbers) if (other.endsWith(ABSENT)) found.push(`${one} removed`);
+  found.push(...added.map((path) => `${path} added`));
+  for (const pairs of runs.values()) {
+    const inOrder = new Set(increasingRun(pairs.map(([, other]) => numberOf(other))));
+    let run: (readonly [string, string])[] = [];
+    const close = (): void => {
+      const [first, last] = [run[0], run.at(-1)];
+      if (first !== undefined && last !== undefined && first[0] !== first[1]) found.push(run.length === 1 ? `${first[0]} → ${numberOf(first[1])}` : `${first[0]}–${numberOf(last[0])} → ${numberOf(first[1])}–${numberOf(last[1])}`);
+      run = [];
+    };
+    pairs.forEach(([one, other], index) => {
+      if (!inOrder.has(index)) found.push(before.get(one) === other ? `${one} ↔ ${numberOf(other)} swapped` : `${one} moved to ${numberOf(other)}`);
+      else if (before.get(one) !== other || one === other) {
+        const last = run.at(-1);
+        if (last !== undefined && (numberOf(one) !== numberOf(last[0]) + 1 || numberOf(other) !== numberOf(last[1]) + 1)) close();
+        run.push([one, other]);
+      }
+    });
+    close();
+  }
   return found;
 }
 

@@ -53,7 +53,7 @@ export async function shownOf({ files, facts }: Opened, wanted: string | null): 
   const earlier = first.file.programNames;
   const before = await sideOf(first, earlier.includes(name) ? name : (earlier[0] ?? name), 0);
   const after = await sideOf(second, name, 1);
-  const difference = await differenceOf(before, after, facts.weightChanges?.get(name) ?? new Map());
+  const difference = await differenceOf(before, after, facts.weightChanges?.get(name) ?? new Map(), facts.layers.get(name));
   return { side: { ...after, items: difference.items }, before, difference, facts };
 }
 

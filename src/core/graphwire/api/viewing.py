@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire import viewer
+from graphwire.analysis.diff.renumbering import Renumbering, renumbering
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.analysis.summary import named_nodes
 from graphwire.api.archive import Archive, open
@@ -278,8 +279,11 @@ def weight_facts(shown: Shown) -> dict[str, viewer.WeightFacts]:
     return found
 
 
-def compared_weights(a: Shown, b: Shown, *, elements: bool) -> dict[str, dict[str, Compared]]:
+def compared_weights(
+    a: Shown, b: Shown, *, elements: bool
+) -> tuple[dict[str, dict[str, Compared]], dict[str, Renumbering]]:
     """Return what was compared of the weights and constants of two files, by program (of B) and section, as `diff` does.
+    And return which layers have other numbers.
 
     Args:
         elements: whether to read and compare all elements.
@@ -287,14 +291,16 @@ def compared_weights(a: Shown, b: Shown, *, elements: bool) -> dict[str, dict[st
     Raises:
         GraphwireError: as `diff`.
     """
-    found = {}
+    found, layers = {}, {}
     for name, other in paired_methods(a, b).items():
-        sides = (
+        before, after = (
             PayloadSide(program, None if shown.is_records else payloads)
             for shown, (program, payloads) in ((a, a.programs[name]), (b, b.programs[other]))
         )
-        found[other] = compare_payloads(*sides, elements=elements)[0]
-    return found
+        layers[other] = renumbering(before.program, after.program, (before.checksums, after.checksums))
+        before = before._replace(renumbering=layers[other])
+        found[other] = compare_payloads(before, after, elements=elements)[0]
+    return found, layers
 
 
 def weight_changes(
@@ -419,7 +425,9 @@ def content_of(
                 replace(each, name=f"{each.name} ({when})") for each, when in zip(sides, _TIMES, strict=True)
             ]
         files = [facts_of(each, targets=targets, use_torch=use_torch) for each in sides]
-        compared = compared_weights(sides[0], sides[1], elements=weights) if len(sides) == 2 else {}
+        compared, layers = (
+            compared_weights(sides[0], sides[1], elements=weights) if len(sides) == 2 else ({}, {})
+        )
         if weights:
             files = [
                 replace(each, weights=weight_facts(side)) for each, side in zip(files, sides, strict=True)
@@ -432,6 +440,7 @@ def content_of(
             files=files,
             weight_changes=weight_changes(compared) if len(sides) == 2 else None,
             compared={name: compared_text(each) for name, each in compared.items()},
+            layers=layers,
             overlays=viewer.named_overlays(overlay, nodes, method),
         )
         archives = [

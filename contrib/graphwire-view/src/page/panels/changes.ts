@@ -1,8 +1,8 @@
 /** The panel with everything that differs between two programs. */
 
-import type { Change } from "graphwire-js";
+import { ABSENT, type Change } from "graphwire-js";
 
-import { MARK_NAMES, MARK_SIGNS, type Difference, type Tally } from "../../model/difference.js";
+import { layersTexts, MARK_NAMES, MARK_SIGNS, tallyText, type Difference, type Tally } from "../../model/difference.js";
 import { classText, type Item, type Mark } from "../../model/items.js";
 import { numberText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
@@ -18,7 +18,7 @@ export function changesPanel(context: Context, difference: Difference): HTMLElem
     legend(),
     html("p", { class: "more" }, html("button", { type: "button", title: "Key p", click: () => { context.nextChange(-1); } }, "‹ Previous"), " ", html("button", { type: "button", title: "Key n", click: () => { context.nextChange(1); } }, "Next ›")),
     classes(context),
-    modules(context, difference),
+    ...modules(context, difference),
     itemSection(context, "Nodes", nodes),
     weights(context, difference),
     methods(context),
@@ -40,11 +40,33 @@ function total(tally: Tally): number {
   return MARK_NAMES.reduce((sum, mark) => sum + tally[mark], 0);
 }
 
-function modules(context: Context, { tallies }: Difference): HTMLElement | null {
-  const moved = context.side.items.all.flatMap((item) => (item.isMoved && !tallies.has(item) ? [[item, { added: 0, removed: 0, changed: 0, moved: 0 }] as const] : []));
-  const rows = [...tallies, ...moved].filter(([item]) => item.kind === "module").sort(([, a], [, b]) => total(b) - total(a));
-  if (rows.length === 0) return null;
-  return section("Modules", longTable(["Module", "#Changes"], rows, ([item]): Child[] => [textButton(`${item.name}${item.type === "" ? "" : ` · ${item.type}`}`, () => { context.reveal(item); }), item.tally], 20));
+/** The layers with other numbers, and the innermost modules with changes, in the order of the program; what is inside one that is new or gone is part of it. */
+function modules(context: Context, { layers }: Difference): HTMLElement[] {
+  const before = new Map(Array.from(layers.numbers, ([one, other]) => [other, one] as const));
+  const rows: Child[][] = [];
+  const visit = (item: Item): void => {
+    const own = { added: 0, removed: 0, changed: 0, moved: 0 };
+    const direct = (each: Item): void => {
+      if (each.kind === "module") return;
+      if (each.kind === "node" && each.mark !== null && !each.isDerived) own[each.mark] += 1;
+      each.children.forEach(direct);
+    };
+    item.children.forEach(direct);
+    const isWhole = item.mark === "added" || item.mark === "removed";
+    if (item.kind === "module" && (isWhole || total(own) > 0 || item.isMoved)) {
+      const earlier = before.get(item.name);
+      const name = earlier === undefined || earlier === item.name ? item.name : `${earlier} → ${item.name}`;
+      const what = isWhole ? `${plural(item.nodes, "node")} ${item.mark}` : item.isMoved ? ["moved", tallyText(own)].join(" ").trim() : tallyText(own);
+      rows.push([textButton(`${name}${item.type === "" ? "" : ` · ${item.type}`}`, () => { context.reveal(item); }), what]);
+    }
+    if (!isWhole) item.children.forEach(visit);
+  };
+  visit(context.side.items.root);
+  const texts = layersTexts(layers);
+  return [
+    ...(texts.length === 0 ? [] : [section("Layers", html("ul", {}, ...texts.map((text) => html("li", {}, text))))]),
+    ...(rows.length === 0 ? [] : [section("Modules", longTable(["Module", "#Changes"], rows, (row) => row, 20))]),
+  ];
 }
 
 /** The modules that have another class, with the classes. */
@@ -98,7 +120,7 @@ function methods({ side, before }: Context): HTMLElement | null {
 
 /** The other sections of a difference, such as inputs and versions. */
 function others({ diff }: Difference): HTMLElement[] {
-  const names = [...new Set(diff.changes.map(({ section: name }) => name))].filter((name) => name !== "weight" && name !== "constant");
+  const names = [...new Set(diff.changes.map(({ section: name }) => name))].filter((name) => !["layer", "weight", "constant"].includes(name));
   return names.map((name) => section(`${name.charAt(0).toUpperCase()}${name.slice(1)}s`, changeTable(diff.changes.filter((change) => change.section === name))));
 }
 
@@ -112,13 +134,16 @@ function changeTable(changes: readonly Change[]): HTMLElement {
 }
 
 /** Says in one sentence what differs. */
-export function differenceSentence(context: Context, { diff, tallies, items, weights: changed }: Difference): string {
+export function differenceSentence(context: Context, { diff, tallies, items, layers, weights: changed }: Difference): string {
   const all = context.side.items.all;
   const classesChanged = all.filter(({ was }) => was !== "");
   const kinds = [...new Set(classesChanged.map(classText))];
-  const whole = all.filter(({ isMoved }) => isMoved);
+  const renumbered = new Set(layers.numbers.values());
+  const whole = all.filter(({ isMoved, name }) => isMoved && !renumbered.has(name));
   const sections = new Map<string, number>();
-  for (const { section: name } of diff.changes) sections.set(name, (sections.get(name) ?? 0) + 1);
+  const gone = [...layers.added, ...Array.from(layers.numbers, ([one, other]) => (other === one + ABSENT ? one : "")).filter((each) => each !== "")];
+  const isTold = (name: string): boolean => gone.some((path) => name === path || name.startsWith(`${path}.`));
+  for (const { section: name, change, name: of } of diff.changes) if (name !== "layer" && (change === "changed" || !isTold(of.slice(of.lastIndexOf(" ") + 1)))) sections.set(name, (sections.get(name) ?? 0) + 1);
   const norms = [...(context.weightChanges ?? [])].flatMap(([, { equal, norm }]) => (equal === false && norm !== null ? [norm] : []));
   const most = norms.length === 0 ? "" : `, by up to ${numberText(Number((100 * Math.max(...norms)).toPrecision(2)))} %`;
   const unknown = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false).length;
@@ -139,8 +164,12 @@ export function differenceSentence(context: Context, { diff, tallies, items, wei
   const innermost = where.filter((item) => !item.children.some((child) => where.includes(child)));
   const [only] = innermost;
   const place = innermost.length === 1 && only !== undefined && total(tallies.get(only) as Tally) === total(tally) ? `, all in ${only.name}` : innermost.length > 1 ? `, in ${plural(innermost.length, "module")}` : "";
-  return `Of ${plural(diff.nodes_b, "node")}: ${words.join(", ")}${place}${parts.length === 0 ? "" : `; also ${joined(parts)}`}.`;
+  const lists = layersTexts(layers);
+  const first = lists.length === 0 ? "" : `${lists.slice(0, MOST_TEXTS).join(", ")}${lists.length > MOST_TEXTS ? ", …" : ""}. `;
+  return `${first}Of ${plural(diff.nodes_b, "node")}: ${words.join(", ")}${place}${parts.length === 0 ? "" : `; also ${joined(parts)}`}.`;
 }
+
+const MOST_TEXTS = 5;
 
 function joined(parts: readonly string[]): string {
   return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1) ?? ""}`;

@@ -6,7 +6,7 @@ import hashlib
 import json
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple
 
@@ -184,6 +184,8 @@ class Side(NamedTuple):
     identities: Mapping[str, str]
     """For each input, by name, a text that identifies it and is the same on both sides."""
     labels: Labels
+    renamed: Callable[[str], str] | None = None
+    """Returns the path on side B of a module, where layers have other numbers there."""
 
 
 def fact_details(a: Facts, b: Facts, prefix: str = "") -> list[Detail]:
@@ -203,7 +205,8 @@ def diff_graphs(a: Side, b: Side, place: str = "") -> tuple[list[NodeChange], di
         side A.
     """
     steps_a, steps_b = steps_of(a.graph), steps_of(b.graph)
-    pairs = match(_keys(a, steps_a), _keys(b, steps_b), moved_levels=2)
+    keys = _keys(a, steps_a), _keys(b, steps_b)
+    pairs = match(*keys, moved_levels=2 if a.renamed is None else 4)
     names = _matched_names(a, b, steps_a, steps_b, pairs)
     found: list[tuple[float, NodeChange]] = []
     matched_a, matched_b = dict(pairs), {other: one for one, other in pairs}
@@ -280,7 +283,7 @@ def _keys(side: Side, steps: Sequence[Step]) -> list[tuple[Any, ...]]:
         for position, name in enumerate(step.makes):
             values[name] = computed + position.to_bytes(4, "little")
             makers[name] = step.operator
-        module = module_path(node)
+        module = module_path(node) if side.renamed is None else side.renamed(module_path(node))
         itself = (module, step.operator, step.shape)
         sources = tuple([makers.get(name, name) for name in step.uses])
         keys.append((computed, (itself, sources), itself, itself[:2]))
@@ -354,8 +357,8 @@ def _argument_bytes(argument: Argument, names: Mapping[str, str] | None) -> byte
 def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) -> Iterator[NodeChange]:
     for one, other in zip(_subgraphs_of(node_a), _subgraphs_of(node_b), strict=False):
         inner = f"{place}/{other.name}" if place else other.name
-        side_a = Side(one.graph, _positions(one.graph), a.labels)
-        side_b = Side(other.graph, _positions(other.graph), b.labels)
+        side_a = a._replace(graph=one.graph, identities=_positions(one.graph))
+        side_b = b._replace(graph=other.graph, identities=_positions(other.graph))
         changes, names = diff_graphs(side_a, side_b, inner)
         yield from changes
         returned_a, returned_b = ([*map(argument_text, held.graph.outputs)] for held in (one, other))

@@ -21,6 +21,7 @@ from graphwire.analysis.canonical.content_hashing import (
 )
 from graphwire.analysis.diff.facts import SECTIONS, Entries, Labels, encoded_entries, user_inputs
 from graphwire.analysis.diff.nodes import Detail, NodeChange, Side, diff_graphs, fact_details
+from graphwire.analysis.diff.renumbering import ABSENT, Renumbering, renumbering
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.errors import count_text, escaped
 from graphwire.schema import Program, SignatureNames, names_in, value_name
@@ -33,7 +34,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """An entry of a section that only one side has, or that differs between the two sides."""
 
     section: str
-    """`input`, `output`, `range`, `guard`, `version`, `module call`, `weight` … (`analysis.diff.facts.SECTIONS`)."""
+    """`layer` (one whose number differs), `input`, `output`, `range`, `guard`, `version`, `module call`, `weight` …
+    (`analysis.diff.facts.SECTIONS`)."""
     change: Literal["added", "removed", "changed"]
     name: str
     details: list[Detail] = []
@@ -124,16 +126,17 @@ def diff(
     read_a, read_b = payloads if elements else (None, None)
     changes: list[Change] = []
     nodes: list[NodeChange] = []
+    sides = PayloadSide(a, payloads[0]), PayloadSide(b, payloads[1])
     documents = [program_content(program, form) for program, form in zip((a, b), forms, strict=True)]
     if documents[0] != documents[1]:
-        changes, nodes = _program_changes(a, b, forms)
+        found = renumbering(a, b, (sides[0].checksums, sides[1].checksums))
+        sides = sides[0]._replace(renumbering=found), sides[1]
+        changes, nodes = _program_changes(a, b, forms, found)
         if not changes and not nodes:
             changes = list(_other_changes(*map(msgspec.msgpack.decode, documents)))[:MAX_OTHERS]
     else:
         changes += _encoded_changes(a, b, every=elements)
-    compared, facts = compare_payloads(
-        PayloadSide(a, payloads[0]), PayloadSide(b, payloads[1]), elements=elements
-    )
+    compared, facts = compare_payloads(*sides, elements=elements)
     for section, (facts_a, facts_b) in facts.items():
         changes += _entry_changes(section, facts_a, facts_b)
     return Diff(
@@ -174,7 +177,7 @@ def without_not_held(found: Diff, held: Diff, holder: str) -> Diff:
 
 
 def _program_changes(
-    a: Program, b: Program, forms: tuple[Arrangement, Arrangement]
+    a: Program, b: Program, forms: tuple[Arrangement, Arrangement], layers: Renumbering
 ) -> tuple[list[Change], list[NodeChange]]:
     named = zip_longest(_user_input_names(a), _user_input_names(b), fillvalue="")
     called = [one or other for one, other in named]
@@ -182,12 +185,14 @@ def _program_changes(
         Labels(program, form.symbols.names, called) for program, form in zip((a, b), forms, strict=True)
     )
     nodes, names = diff_graphs(
-        Side(a.graph_module.graph, _identities(a), labels_a),
+        Side(
+            a.graph_module.graph, _identities(a, layers), labels_a, layers.renamed if layers.numbers else None
+        ),
         Side(b.graph_module.graph, _identities(b), labels_b),
     )
-    changes: list[Change] = []
+    changes = list(_layer_changes(layers))
     for section, entries in SECTIONS.items():
-        entries_a, entries_b = entries(a, labels_a), entries(b, labels_b)
+        entries_a, entries_b = layers.renamed_entries(entries(a, labels_a)), entries(b, labels_b)
         if section == "output":
             _note_sources(a, entries_a, names)
             _note_sources(b, entries_b, None)
@@ -205,7 +210,16 @@ def _user_input_names(program: Program) -> list[str]:
     return found
 
 
-def _identities(program: Program) -> dict[str, str]:
+def _layer_changes(layers: Renumbering) -> Iterator[Change]:
+    for before, after in layers.numbers.items():
+        if after.endswith(ABSENT):
+            yield Change("layer", "removed", before)
+        elif after != before:
+            yield Change("layer", "changed", after, [Detail("path", before, after)])
+    yield from (Change("layer", "added", path) for path in layers.added)
+
+
+def _identities(program: Program, layers: Renumbering | None = None) -> dict[str, str]:
     """Return for each input, by name, a text that identifies it and is the same in both programs."""
     names = SignatureNames(program.graph_module.signature)
     found = {name: f"token {position}" for position, name in enumerate(names.input_tokens)}
@@ -215,7 +229,10 @@ def _identities(program: Program) -> dict[str, str]:
         ("constant", names.inputs_to_lifted_tensor_constants),
         ("object", names.inputs_to_lifted_custom_objs),
     ):
-        found |= {name: f"{kind} {target}" for name, target in held.items()}
+        found |= {
+            name: f"{kind} {target if layers is None else layers.renamed(target)}"
+            for name, target in held.items()
+        }
     for position, argument in enumerate(user_inputs(program)):
         found |= {name: f"argument {position}" for name in names_in(argument)}
     return found
@@ -231,7 +248,8 @@ def _note_sources(program: Program, outputs: Entries, names: Mapping[str, str] |
 def _entry_changes(section: str, a: Entries, b: Entries) -> Iterator[Change]:
     for name in dict.fromkeys([*a, *b]):
         if name not in b:
-            yield Change(section, "removed", name, [Detail(what, each, "") for what, each in a[name].items()])
+            own = name.replace(ABSENT, "")
+            yield Change(section, "removed", own, [Detail(what, each, "") for what, each in a[name].items()])
         elif name not in a:
             yield Change(section, "added", name, [Detail(what, "", each) for what, each in b[name].items()])
         elif details := fact_details(a[name], b[name]):

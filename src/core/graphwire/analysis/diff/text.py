@@ -40,10 +40,18 @@ def _title_lines(found: Diff, a: str, b: str) -> Iterator[str]:
 
 
 def _difference_lines(found: Diff, limit: int | None) -> Iterator[str]:
-    inputs = {change.name.rpartition(" ")[2]: change for change in found.changes if change.section == "input"}
+    inputs = {
+        (change.change, change.name.rpartition(" ")[2]): change
+        for change in found.changes
+        if change.section == "input"
+    }
     for section, group in groupby(found.changes, key=lambda change: change.section):
         changes = list(group)
-        shown = [change for change in changes if not _is_shown_as_input(change, inputs.get(change.name))]
+        shown = [
+            change
+            for change in changes
+            if not _is_shown_as_input(change, inputs.get((change.change, change.name)))
+        ]
         yield ""
         yield f"{section[:1].upper()}{section[1:]}s"
         for change in shown:
@@ -171,7 +179,6 @@ def _is_shown_as_input(change: Change, of_input: Change | None) -> bool:
     return (
         of_input is not None
         and change.section in ("weight", "constant")
-        and change.change == of_input.change
         and set(_shown(change)) <= set(_shown(of_input))
     )
 
@@ -182,6 +189,9 @@ def _shown(change: Change) -> list[Detail]:
 
 def _change_lines(change: Change, measured: ElementChange | None = None) -> Iterator[str]:
     shown = _shown(change)
+    if change.section == "layer" and shown:
+        yield f"  > {shown[0].a} → {shown[0].b}"
+        return
     yield f"  {_SIGNS[change.change]} {change.name}{_inline(change.change, shown)}"
     if change.change == "changed":
         yield from _detail_lines(shown, "      ")

@@ -21,6 +21,7 @@ from graphwire.analysis.canonical.content_hashing import (
     payload_facts,
 )
 from graphwire.analysis.diff.facts import Facts
+from graphwire.analysis.diff.renumbering import Renumbering
 from graphwire.analysis.elements import row_major_parts
 from graphwire.schema import ITEM_SIZES, Layout, PayloadMeta, Program, SignatureNames
 
@@ -313,6 +314,18 @@ class PayloadSide(NamedTuple):
     program: Program
     payloads: PayloadSet | None
     """None for records alone."""
+    renumbering: Renumbering = Renumbering()
+    """For side A: the numbers of its layers on side B."""
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """By the name of a weight, a text that is equal if its elements are, as far as the file lists what tells."""
+        found = {}
+        for (_, name), each in ({} if self.payloads is None else named_payloads(self.payloads)).items():
+            record = self.payloads.records.get(each.record) if self.payloads is not None else None
+            if known := getattr(record, "checksums", {}):
+                found[name] = repr(sorted(known.items()))
+        return found
 
 
 def compare_payloads(
@@ -334,6 +347,7 @@ def compare_payloads(
     all_facts: dict[str, tuple[dict[str, Facts], dict[str, Facts]]] = {}
     for section in _SECTIONS:
         ours, theirs = (side[section] for side in sides)
+        ours = {a.renumbering.renamed(name): each for name, each in ours.items()}
         compared = Compared()
         for name in ours:
             if name in theirs:
@@ -408,7 +422,7 @@ class _Held(msgspec.Struct):
 
 def _held(side: PayloadSide, elements: bool) -> dict[str, dict[str, _Held]]:
     """Return the weights and constants of one side by section and name, those that are not read, too."""
-    program, payloads = side
+    program, payloads = side.program, side.payloads
     names = SignatureNames(program.graph_module.signature)
     temporary = names.non_persistent_buffers
     persistent = {*names.parameters, *names.buffers}.difference(temporary)
