@@ -246,6 +246,7 @@ export class App implements Chooser {
     const item = this.hits[this.hit];
     if (item === undefined) return;
     this.reveal(item);
+    this.tabs.showHit(item);
     this.parts.found.textContent = `${this.hit + 1} of ${plural(this.hits.length, "hit")}`;
   }
 

@@ -43,8 +43,8 @@ export function shownText(text: string): string {
 }
 
 /** Returns a button that looks like a link. */
-export function textButton(label: string, act: () => void, title = ""): HTMLButtonElement {
-  return html("button", { class: "link", type: "button", title: title === "" ? null : shownText(title), click: act }, clipped(label, MOST_OF_LINK));
+export function textButton(label: string, act: () => void, title = "", id: number | null = null): HTMLButtonElement {
+  return html("button", { class: "link", type: "button", "data-id": id, title: title === "" ? null : shownText(title), click: act }, clipped(label, MOST_OF_LINK));
 }
 
 /** Returns a table with a head and rows. Columns whose head begins with `#` have numbers. */

@@ -59,11 +59,21 @@ export class Tabs {
       return;
     }
     const rows = longTable(["Name", "Is", "In"], hits, (item) => [
-      textButton(item.kind === "module" ? item.name : item.kind === "node" ? item.path : item.title, () => { context.reveal(item); }, item.path),
+      textButton(item.kind === "module" ? item.name : item.kind === "node" ? item.path : item.title, () => { context.reveal(item); }, item.path, item.id),
       item.kind === "node" ? titleOf(item) : item.type === "" ? item.kind : item.type,
       item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.name ?? ""),
     ], 60);
     this.holder.replaceChildren(html("div", { class: "hits" }, html("h2", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));
+  }
+
+  /** Marks what the search is at, in the list of what it found. */
+  showHit({ id }: Item): void {
+    for (const button of this.holder.querySelectorAll<HTMLElement>("[data-id]")) {
+      const isHit = button.dataset["id"] === String(id);
+      if (isHit) button.scrollIntoView({ block: "nearest" });
+      if (isHit) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
   }
 
   private move(event: KeyboardEvent): void {

@@ -4,7 +4,7 @@ import type { InterfaceTree } from "graphwire-js";
 
 import { shortType } from "../../model/metadata.js";
 import { dynamicSizes, guardText } from "../../model/mathematics.js";
-import { bytesText, countText, plural } from "../../model/values.js";
+import { bytesText, countText, plural, valueFacts } from "../../model/values.js";
 import type { Context } from "../context.js";
 import { facts, html, section, table, textButton, word } from "../elements.js";
 
@@ -51,7 +51,7 @@ function valueLink(context: Context, value: string, label: string): HTMLElement 
 function sizes(context: Context): HTMLElement {
   const { program, summary } = context.side;
   const found = dynamicSizes(summary);
-  const rows = found.map(({ symbol, range }) => [word(symbol), range]);
+  const rows = found.map(({ symbol, label, range }) => [html("div", {}, word(symbol), label === symbol ? origin(context, symbol) : null), range]);
   const guards = program.guards_code.map((guard) => html("li", { title: guard }, guardText(guard)));
   return section(
     "Sizes and conditions",
@@ -61,6 +61,16 @@ function sizes(context: Context): HTMLElement {
     guards.length === 0 ? null : html("h4", {}, "Conditions on the inputs"),
     guards.length === 0 ? null : html("ul", { class: "guards" }, ...guards),
   );
+}
+
+/** Where a size comes from that no input has: the node that makes the first value with it. */
+function origin(context: Context, symbol: string): HTMLElement | null {
+  const isPart = (text: string): boolean => text.split(/\W+/).includes(symbol);
+  const item = context.side.items.all.find(({ kind, scope, values }) => kind === "node" && values.some((value) => {
+    const { type, symbol: own } = valueFacts(scope.graph, value);
+    return isPart(type) || isPart(own);
+  }));
+  return item === undefined ? null : html("div", { class: "quiet" }, "from ", textButton(item.path, () => { context.reveal(item); }, `Show ${item.path} in the drawing`));
 }
 
 function about({ side }: Context): HTMLElement {
