@@ -119,7 +119,7 @@ def test_a_survey_counts() -> None:
     found = measure_tree({"a": [1, 2.0, "x", {"b": float("inf")}], "c": b""})
     assert (found.nodes, found.depth, found.texts, found.finite) == (8, 3, 4, False)
     assert found.kinds == {dict, list, int, float, str, bytes}
-    assert measure_tree(None) == (frozenset({type(None)}), 1, 0, 0, True)
+    assert measure_tree(None) == type(found)(frozenset({type(None)}), 1, 0, 0, True)
 
 
 def test_a_survey_stops_at_its_depth() -> None:

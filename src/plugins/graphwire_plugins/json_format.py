@@ -91,10 +91,9 @@ class JsonFormat:
         if len(data) > MAX_RECORDS and _containers(data) > MAX_RECORDS:
             return None
         try:
-            program = _PROGRAMS.decode(data)
+            return None if _holds_tags(data) else _PROGRAMS.decode(data, exactly=True)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        return program if msgspec.json.encode(program) == data and not _holds_tags(data) else None
 
     def most_values(self, buffer: bytes | bytearray | memoryview) -> int:
         data = bytes(buffer)  # each value is the document, the first of a container, or follows a comma

@@ -346,7 +346,7 @@ def check_types(
     declared = _plain_parameters(function)
     for name, value in (*zip(declared, args, strict=False), *options.items()):
         kinds = declared.get(name, ())
-        if not kinds or not issubclass(kinds[0], only):
+        if type(value) in kinds or not kinds or not issubclass(kinds[0], only):
             continue
         # What has a truth value of its own, such as NumPy's, is as good as a bool.
         wrong = (

@@ -59,17 +59,25 @@ class ProgramDecoder:
             self._programs = protocol.Decoder(_UnreadProgram)
             self._metas = protocol.Decoder(list[TensorMeta])
 
-    def decode(self, data: bytes) -> Program:
+    def decode(self, data: bytes, *, exactly: bool = False) -> Program:
         """Return the program of a document.
 
+        Args:
+            exactly: whether the protocol writes the records as these bytes: none has an unknown field, or a key twice.
+
         Raises:
-            msgspec.MsgspecError, ValueError, RecursionError: the bytes are not a program.
+            msgspec.MsgspecError, ValueError, RecursionError: the bytes are not a program, or not exactly.
         """
+        encode = self._protocol.encode
         program = self._programs.decode(data)
         unread = program.graph_module.graph.tensor_values
         texts = [bytes(raw) for raw in unread.values()]
         distinct = dict.fromkeys(texts)
-        metas = self._metas.decode(self._protocol.encode([msgspec.Raw(text) for text in distinct]))
+        listed = encode([msgspec.Raw(text) for text in distinct])
+        metas = self._metas.decode(listed)
+        # The bytes of metas are compared once for each distinct one: `program` still has them as they are.
+        if exactly and (encode(program) != data or encode(metas) != listed):
+            raise ValueError("the document has more than its records")
         known = dict(zip(distinct, metas, strict=True))
         return _with_values(program, {name: known[text] for name, text in zip(unread, texts, strict=True)})
 

@@ -7,7 +7,6 @@ Each has a test in `tests/bridge/test_torch_private.py` that fails when the priv
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import functools
 import itertools
 import keyword
@@ -30,7 +29,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import custom_ops
 from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx.experimental.sym_node import SymNode
-from torch.fx.graph import _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
+from torch.fx.graph import PythonCode, _custom_builtins, _PyTreeCodeGen, _PyTreeInfo
+from torch.fx.graph_module import _WrappedCall
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import (
     _get_current_dispatch_mode_stack,
@@ -405,11 +405,24 @@ class _GraphModuleWithoutCode(torch.fx.GraphModule):
 def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:
     """Return a graph module over `root`'s attributes without code; `generate_code` adds it. torch would generate the code of
     all nested modules again for each module it generates."""
+    if not graph.find_nodes(op="get_attr"):  # nothing of `root` is read
+        plain = torch.fx.GraphModule.__new__(torch.fx.GraphModule)
+        type(plain).__name__ = "GraphModule"
+        parts = {name: part.copy() if hasattr(part, "copy") else part for name, part in _parts().items()}
+        vars(plain).update(parts, _graph=graph)
+        graph.owning_module = plain
+        return plain
     made = _GraphModuleWithoutCode(root, graph)
     type(made).__bases__ = (
         torch.fx.GraphModule,
     )  # each module has its own class, whose bases must be what torch makes
     return made
+
+
+@functools.cache
+def _parts() -> dict[str, Any]:
+    """Return what torch's constructor sets on a module that has no attributes and no code."""
+    return _GraphModuleWithoutCode({}, torch.fx.Graph()).__dict__
 
 
 def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
@@ -428,9 +441,8 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
     codes = {each._graph: code for each in modules if (code := python_code(each._graph)) is not None}
     waits = codes.get(module._graph) if WAITS and not runs else None
     if waits is not None:
-        codes[module._graph] = dataclasses.replace(
-            waits, src="def forward(self): pass"
-        )  # torch may look at its code
+        del codes[module._graph]
+        _wait(module, waits)
     for graph, code in codes.items():
         graph.python_code = lambda *_, code=code, **_options: code
     try:
@@ -439,9 +451,22 @@ def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:
         for graph in codes:
             del graph.python_code
     if waits is not None:
-        type(module).forward, module._code = WaitingForward(waits), waits.src
+        _sort_table(module._graph)
     for graph in codes if not runs else ():  # whose table is in order
         _sort_table(graph)
+
+
+def _wait(module: torch.fx.GraphModule, code: PythonCode) -> None:
+    """Set what `recompile` sets, with a `forward` that is compiled when somebody looks at it."""
+    kind = type(module)
+    call = vars(type(_empty_program().graph_module))["__call__"]
+    for name, part in {
+        "forward": WaitingForward(code),
+        "_wrapped_call": _WrappedCall(kind, None),
+        "__call__": call,
+    }.items():
+        setattr(kind, name, part)
+    vars(module).update(_code=code.src, _lineno_map=code._lineno_map, _prologue_start=code._prologue_start)
 
 
 def _sort_table(graph: torch.fx.Graph) -> None:
