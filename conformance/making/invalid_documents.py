@@ -269,6 +269,13 @@ def shape_cases() -> Iterator[Case]:
         )
     yield case(
         "documents",
+        "guards_before_guards",
+        "HIS-6",
+        "guards that are no list, in a document of a schema that has none: no step names them, so they stay",
+        simple(schema_version={"major": 8, "minor": 7}, guards_code=False),
+    )
+    yield case(
+        "documents",
         "without_schema_version",
         "VER-5",
         "a document without a version",

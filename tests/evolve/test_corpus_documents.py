@@ -14,10 +14,11 @@ from corpus_documents import documents, histories, same, stepped_up
 from inside.analysis import validate
 from inside.evolve import CURRENT, RELEASES, STEPS, Step, obstacles_to, operators_down, upgrade, version_of
 from inside.schema import program_from_tree
+from msgspec.structs import fields
 from nightly import one_in
 
-from graphwire.errors import Obstacle, SchemaError
-from graphwire.schema import InputSpec, OutputSpec
+from graphwire.errors import GraphwireError, Obstacle, SchemaError
+from graphwire.schema import Graph, InputSpec, OutputSpec, Program
 
 FILES = {
     "2.1.0": 44,
@@ -167,3 +168,18 @@ def test_a_union_of_two_variants_is_refused_in_every_schema(release: str) -> Non
                     union.update(before)
     assert accepted == set()
     assert tried > 80
+
+
+@pytest.mark.parametrize("release", [each for each in FILES if each >= "2.3"])
+def test_fields_that_no_step_names_stay(release: str) -> None:
+    """A field of the current schema, in a document of a schema without it, is read as today's: what is none is refused."""
+    document = json.loads(json.dumps(next(tree for (of, _), tree in documents().items() if of == release)))
+    for kind, holder in ((Program, document), (Graph, document["graph_module"]["graph"])):
+        for field in (
+            {each.name for each in fields(kind)} - holder.keys() - {"verifiers", "torch_version"}
+        ):  # HIS-22
+            holder[field] = 0.5
+            with pytest.raises(GraphwireError):
+                program_from_tree(upgrade(document)[0])
+            del holder[field]
+    program_from_tree(upgrade(document)[0])

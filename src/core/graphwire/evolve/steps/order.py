@@ -52,7 +52,7 @@ TO_8_8 = Step(
 TO_8_14 = Step(
     Version(8, 8),
     Version(8, 14),
-    lambda tree: {**tree, "guards_code": []},
+    lambda tree: {**tree, "guards_code": tree.get("guards_code", [])},
     lambda tree, _: without(tree, "guards_code"),
     absent=("guards",),
 )

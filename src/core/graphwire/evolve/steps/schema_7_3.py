@@ -43,7 +43,7 @@ def up(tree: Record) -> Record:
             input_spec=_constant(_constant_up),
             sym_int=of_symbol,
             sym_bool=of_symbol,
-            graph=lambda graph, where: {**graph, "sym_float_values": {}},
+            graph=lambda graph, where: {**graph, "sym_float_values": graph.get("sym_float_values", {})},
         ),
     )
     return infinity_to_unbounded(tree)
