@@ -270,7 +270,7 @@ def shape_cases() -> Iterator[Case]:
     yield case(
         "documents",
         "guards_before_guards",
-        "HIS-6",
+        "DOC-4",
         "guards that are no list, in a document of a schema that has none: no step names them, so they stay",
         simple(schema_version={"major": 8, "minor": 7}, guards_code=False),
     )
