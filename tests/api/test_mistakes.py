@@ -125,7 +125,7 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "a dict as payloads": (lambda s: graphwire.from_schema(graphwire.to_schema(s.program)[0], {}), errors.DecodeError, "takes Payloads, not a value of type dict"),
     "a program for records": (lambda s: graphwire.encode(s.program), errors.SchemaError, "graphwire.to_schema converts"),
     "a text for a document": (lambda s: graphwire.decode("{}"), errors.FormatError, "bytes, not str"),
-    "a mapping to compare with": (lambda s: graphwire.diff(s / "good.pt2", {}), errors.EncodeError, "dict is not an exported program"),
+    "a mapping to compare with": (lambda s: graphwire.diff(s / "good.pt2", {}), errors.EncodeError, "dict: this is neither a file nor a program"),
     "a module to hash": (lambda s: graphwire.content_hash(nn.Linear(1, 1)), errors.EncodeError, "Export it first"),
 }  # fmt: skip
 

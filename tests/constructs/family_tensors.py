@@ -105,7 +105,8 @@ def _two_ways() -> ExportedProgram:
     return _sharing({"kept": weight, "lent": (weight, False)})
 
 
-tensors.add("a parameter as a buffer that is not saved", _two_ways)  # torch cannot make a module of it
+# torch makes a program and no module of it.
+tensors.add("a parameter as a buffer that is not saved", _two_ways, refusal="is a parameter")
 
 
 def _on_meta() -> ExportedProgram:

@@ -23,6 +23,7 @@ THROUGH = {
     "graphwire.open": "archives, as the caller named them",
     "webbrowser.open": "a browser",
     "store_named(registry, place.kind).open": "a store, which gets a folder",
+    "store.open": "a store, which gets a folder",
     "store_named(self._registry, place.kind).open": "a store, which gets a folder",
     "self._store.open": "a store, which gets a folder",
     "self._place(store).folder.open": "a folder",

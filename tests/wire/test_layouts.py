@@ -31,6 +31,7 @@ from inside.wire import (
     schema_version_text,
     write_package,
 )
+from msgspec.structs import replace
 from nightly import by_day
 
 import graphwire
@@ -459,7 +460,7 @@ def test_programs_of_one_archive_have_records_of_their_own() -> None:
 
 @pytest.mark.parametrize("name", ["A1", "A2", "A3", "A4", "B1"])
 def test_an_old_layout_holds_json_alone(name: str) -> None:
-    document = _document({})._replace(suffix=".msgpack")
+    document = replace(_document({}), suffix=".msgpack")
     with pytest.raises(ArchiveError, match="is JSON"):
         written({"model": document}, name)
 
