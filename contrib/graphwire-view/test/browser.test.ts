@@ -50,7 +50,7 @@ async function compare(page: Page, summary: Expected): Promise<void> {
   const { inputs, keywords, output } = summary.interface;
   for (const leaf of [...inputs, ...keywords, output].flatMap(leaves)) assert.ok(text.includes(leaf), `${leaf} in ${text}`);
   for (const { name } of [...inputs, ...keywords]) assert.ok(text.includes(name), name);
-  for (const { name } of summary.symbols) assert.equal(await page.locator("#panel td", { hasText: new RegExp(`^${name.replaceAll("*", "\\*")}$`) }).count(), 1, name);
+  for (const { name } of summary.symbols) assert.equal(await page.locator("#panel td", { hasText: new RegExp(`^${name.replaceAll("*", "\\*")}(\\s*from .+)?$`) }).count(), 1, name);
   assert.equal(await page.locator("#panel .guards li").count(), summary.guards.length);
   assert.ok(text.includes(`Nodes ${summary.nodes.toLocaleString("en")}`));
   await tab(page, "Operators");

@@ -18,7 +18,7 @@ export interface Difference {
   readonly changeOf: ReadonlyMap<Item, NodeChange>;
   /** The item of the first program that an item of the second one matches. */
   readonly earlier: ReadonlyMap<Item, Item>;
-  readonly tallies: ReadonlyMap<Item, Tally>;
+  readonly tallies: Map<Item, Tally>;
   /** The weights that have other elements. */
   readonly weights: readonly Item[];
   readonly layers: Renumbering;
@@ -234,8 +234,7 @@ function moveModules(group: Item, earlier: ReadonlyMap<Item, Item>): void {
 }
 
 /** Counts the changes inside each item, and marks the groups that have any. */
-function talliesOf(root: Item): Map<Item, Tally> {
-  const found = new Map<Item, Tally>();
+export function talliesOf(root: Item, found = new Map<Item, Tally>()): Map<Item, Tally> {
   const visit = (item: Item): Tally => {
     const tally = { added: 0, removed: 0, changed: 0, moved: 0 };
     if (item.mark !== null && item.kind === "node") tally[item.mark] += 1;

@@ -161,11 +161,21 @@ const MOST_BOXES = 150;
 /** If less than this would be shown, single groups are opened. */
 const FEW_BOXES = 8;
 
-/** Returns the groups that are open at the start: as many levels as fit, from the outside, once there are enough boxes without cutting wires. In a difference, those that changed. */
-export function firstOpen(root: Item, { changed, fits, isShown = () => true }: { readonly changed?: ReadonlyMap<Item, unknown>; readonly fits?: (open: ReadonlySet<Item>, isRich: boolean) => boolean; readonly isShown?: (item: Item) => boolean } = {}): Set<Item> {
+export interface FirstOpen {
+  /** In a difference: what changed, or holds something that did. */
+  readonly changed?: ReadonlyMap<Item, unknown>;
+  readonly fits?: (open: ReadonlySet<Item>, isRich: boolean) => boolean;
+  /** Makes the members of a group fewer until it fits. Returns whether it does; otherwise they stay as they were. */
+  readonly shorten?: (group: Item, fits: () => boolean) => boolean;
+  readonly isShown?: (item: Item) => boolean;
+}
+
+/** Returns the groups that are open at the start: as many levels as fit, from the outside, once there are enough boxes without cutting wires. In a difference, those that changed come first. */
+export function firstOpen(root: Item, { changed, fits, shorten = () => false, isShown = () => true }: FirstOpen = {}): Set<Item> {
   const isDifference = changed !== undefined && changed.size > 0;
   const count = (group: Item): number => group.children.filter((child) => child.kind !== "weight" && isShown(child)).length;
-  const inside = (groups: readonly Item[]): Item[] => groups.flatMap(({ children }) => children.filter((child) => child.isGroup && (isDifference ? changed.has(child) : child.kind !== "run" && count(child) > 0)));
+  const isPlain = (child: Item): boolean => child.isGroup && child.kind !== "run" && count(child) > 0;
+  const inside = (groups: Iterable<Item>, isWanted = (child: Item): boolean => (isDifference ? child.isGroup && changed.has(child) : isPlain(child))): Item[] => [...groups].flatMap(({ children }) => children.filter(isWanted));
   const total = (open: ReadonlySet<Item>): number => [...open].reduce((sum, group) => sum + count(group) - 1, 1);
   let open = new Set<Item>([root]);
   const accepts = (tried: ReadonlySet<Item>): boolean => {
@@ -180,15 +190,18 @@ export function firstOpen(root: Item, { changed, fits, isShown = () => true }: {
     open = deeper;
     pending = inside(pending);
   }
-  if (isDifference || total(open) < FEW_BOXES) {
-    while (pending.length > 0) {
+  const openSingly = (groups: readonly Item[]): void => {
+    for (let pending = groups; pending.length > 0;) {
       const next = pending.slice(0, FIRST_BOXES).filter((group) => {
-        if (!accepts(new Set([...open, group]))) return false;
+        const isSeen = (): boolean => accepts(new Set([...open, group]));
+        if (!isSeen() && (fits === undefined || total(open) >= FEW_BOXES || !shorten(group, isSeen))) return false;
         open.add(group);
         return true;
       });
       pending = inside(next);
     }
-  }
+  };
+  if (isDifference || total(open) < FEW_BOXES) openSingly(pending);
+  if (isDifference && total(open) < FEW_BOXES) openSingly(inside(open, (child) => isPlain(child) && !open.has(child)));
   return open;
 }

@@ -107,8 +107,8 @@ function repeated(given: readonly Item[], kinds: ReadonlyMap<Item, number>): { r
   return found;
 }
 
-/** Divides members among runs, and those again. Among modules, many nodes in a row are one run. */
-function manyRuns(group: Item, all: Item[], most = MOST): void {
+/** Divides members among runs, and those again. Among modules, many nodes in a row are one run. `isStrict` groups only what belongs together. */
+function manyRuns(group: Item, all: Item[], most = MOST, isStrict = false): void {
   const isMember = ({ kind, mark, nodes }: Item): boolean => nodes > 0 && mark === null && kind !== "input" && kind !== "output";
   const isSeen = (child: Item): boolean => isMember(child) && !isPassing(child);
   const isPlain = (child: Item): boolean => isMember(child) && child.kind === "node" && !child.isGroup && child.calls.length === 0;
@@ -127,7 +127,7 @@ function manyRuns(group: Item, all: Item[], most = MOST): void {
   let [held, seen]: [Item[], number] = [[], 0];
   const close = (end: number): void => {
     const [members, rest] = [held.slice(0, end), held.slice(end)];
-    if (members.filter(isSeen).length > 1) manyRuns(inOne(group, members, all), all);
+    for (const part of isStrict ? stretches(members) : [members]) if (part.filter(isSeen).length > 1) manyRuns(inOne(group, part, all), all);
     [held, seen] = [rest, rest.filter(isSeen).length];
   };
   for (const child of [...group.children]) {
@@ -142,17 +142,57 @@ function manyRuns(group: Item, all: Item[], most = MOST): void {
   close(held.length);
 }
 
-/** Makes runs of the members of a group until it is seen as a whole, or they are few. */
-export function shorten(group: Item, all: Item[], isSeen: () => boolean): void {
+/** Divides neighbours: control flow stands alone, and what follows belongs to what is before it if it uses some of that. */
+function stretches(members: readonly Item[]): Item[][] {
+  const found: Item[][] = [];
+  let held = new Set<Item>();
+  for (const member of members) {
+    const inside = [...within(member)];
+    const isControl = member.kind === "node" && member.isGroup;
+    if (isControl || !inside.some(({ operands }) => operands.some(({ from }) => held.has(from)))) {
+      found.push([]);
+      held = new Set();
+    }
+    found.at(-1)?.push(member);
+    if (!isControl) for (const item of inside) held.add(item);
+  }
+  return found;
+}
+
+/** Makes one run of neighbours in a difference that are as before. */
+function unchangedRuns(group: Item, all: Item[]): void {
+  let held: Item[] = [];
+  for (const child of [...group.children, null]) {
+    if (child?.kind === "weight") continue;
+    if (child !== null && child.nodes > 0 && child.mark === null && child.tally === "" && child.changedWeights === 0) held.push(child);
+    else {
+      if (held.filter((item) => !isPassing(item)).length > 1) inOne(group, held, all);
+      held = [];
+    }
+  }
+}
+
+/** Makes runs of the members of a group until it is seen as a whole, or they are few: first of what belongs together. Returns whether it is seen. `isTried`: otherwise all stays as it was. */
+export function shorten(group: Item, all: Item[], isSeen: () => boolean, isTried = false): boolean {
   const [before, count] = [[...group.children], all.length];
-  for (const most of [24, 16, 12, 9, 6, 4]) {
-    if (isSeen()) return;
+  const restore = (): void => {
     group.children.splice(0, Infinity, ...before);
     for (const child of before) child.parent = group;
     all.length = count;
+  };
+  const tries = [true, false].flatMap((isStrict) => (isTried ? [9, 6, 4] : [24, 16, 12, 9, 6, 4]).map((most) => () => {
     ends(group, all, most);
-    manyRuns(group, all, most);
+    manyRuns(group, all, most, isStrict);
+  }));
+  if (before.some(({ tally }) => tally !== "")) tries.unshift(() => { unchangedRuns(group, all); });
+  if (isSeen()) return true;
+  for (const attempt of tries) {
+    restore();
+    attempt();
+    if (isSeen()) return true;
   }
+  if (isTried) restore();
+  return false;
 }
 
 /** Returns how many values go from each member, or one before it, to one after it. */

@@ -3,7 +3,7 @@
 import { sceneOf, type Scene } from "../layout/scene.js";
 import type { WeightChange } from "../facts.js";
 import { categoryOf, isPassing } from "../model/categories.js";
-import type { Difference } from "../model/difference.js";
+import { talliesOf, type Difference } from "../model/difference.js";
 import { itemOfPath, within, type Item } from "../model/items.js";
 import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
 import { shorten } from "../model/runs.js";
@@ -309,10 +309,15 @@ export class App implements Chooser {
       const scene = sceneOf(root, { ...chosen, screen, open });
       return camera.holds(scene) && !(isRich && scene.wires.some(({ cut }) => cut));
     };
-    shorten(root, this.side.items.all, () => fits(new Set([root])));
+    const counted = (isSeen: () => boolean) => (): boolean => {
+      if (difference !== null) talliesOf(root, difference.tallies); // of the new runs, too
+      return isSeen();
+    };
+    shorten(root, this.side.items.all, counted(() => fits(new Set([root]))));
     const open = firstOpen(root, {
       ...(difference === null ? {} : { changed: difference.tallies }),
       fits,
+      shorten: (group, isSeen) => shorten(group, this.side.items.all, counted(isSeen), true),
       isShown: (item) => isDrawn(item, { ...chosen, open: new Set() }),
     });
     return { ...chosen, screen: camera.holds(sceneOf(root, { ...chosen, open })) ? undefined : screen, open };
