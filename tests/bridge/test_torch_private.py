@@ -16,6 +16,7 @@ import pytest
 import sympy
 import torch
 from inside.bridge import (
+    WAITS,
     DecodedMode,
     FakeTensors,
     WaitingForward,
@@ -61,7 +62,11 @@ def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> N
     size = shape_env.create_unbacked_symint()
     with mode:
         plain = torch.empty(3, 4).t()[1:]
-        made = [torch.empty(size, 3), torch.empty(6).as_strided((2,), (size,)), torch.empty(6)[size:]]
+        made = [
+            torch.empty(size, 3),
+            torch.empty(6).as_strided((2,), (size,)),
+            torch.empty(6).as_strided((2,), (1,), size),
+        ]
     for tensor in made:
         numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
         assert torch.SymInt in map(type, numbers)
@@ -199,7 +204,7 @@ def test_graph_modules_are_those_of_the_constructor_once_their_code_is_generated
         assert type(one).__mro__[1:] == type(other).__mro__[1:]
         assert (one.code, one._lineno_map) == (other.code, other._lineno_map)
         assert isinstance(type(one).forward, types.FunctionType)
-        waits = one is actual
+        waits = WAITS and one is actual
         assert isinstance(
             inspect.getattr_static(one, "forward"), WaitingForward if waits else types.FunctionType
         )
@@ -249,7 +254,8 @@ def test_the_device_of_a_fake_tensor_is_where_it_stands_for() -> None:
 
 def test_two_loaded_programs_share_nothing_that_can_change() -> None:
     one, other = (vars(graphwire.loads(graphwire.dumps(exported()))) for _ in range(2))
-    assert one.keys() == other.keys() == vars(exported()).keys()
+    # torch 2.8 has no guards; those of a file are kept for the next save.
+    assert one.keys() == other.keys() == vars(exported()).keys() | {"_guards_code"}
     shared = {name for name in one if one[name] is other[name]}
     assert all(isinstance(one[name], (tuple, str, type(None))) for name in shared), shared
 

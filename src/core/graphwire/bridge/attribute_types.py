@@ -21,6 +21,7 @@ from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from graphwire.analysis.validation.program_rules import UNREADABLE
 from graphwire.bridge.torch_compat.private import TreeSpec
+from graphwire.bridge.torch_compat.pytree import CHILDREN
 from graphwire.errors import EncodeError, GraphwireError, is_of_caller, shown
 
 _NODE_META: dict[str, Any] = {
@@ -55,7 +56,6 @@ def _declared() -> dict[Any, dict[str, Any]]:
             "constants": Mapping[str, Any],
             "range_constraints": ranges,
             "verifiers": Sequence[type],
-            "_guards_code": Sequence[str],
         },
         "module": {"custom": dict | list | tuple | str | int | float, "inline_constraints": ranges},
         ExportGraphSignature: {"input_specs": Sequence[InputSpec], "output_specs": Sequence[OutputSpec]},
@@ -68,7 +68,7 @@ def _declared() -> dict[Any, dict[str, Any]]:
             "action": Sequence[NodeSourceAction],
             "from_node": Sequence[NodeSource],
         },
-        TreeSpec: {"type": Callable | None, "_children": Sequence[TreeSpec]},
+        TreeSpec: {"type": Callable | None, CHILDREN: Sequence[TreeSpec]},
     }
 
 
@@ -94,6 +94,7 @@ def edited_attributes_named(program: ExportedProgram) -> Iterator[None]:
 def _read(program: ExportedProgram) -> Iterator[tuple[str, Any, Any]]:
     """Yield the place, value and type of everything that encoding reads. A value is checked before its parts are read."""
     yield "", program, ExportedProgram
+    yield "guards_code", getattr(program, "_guards_code", ()), Sequence[str]  # torch 2.8 has none
     for index, spec in enumerate(program.graph_signature.input_specs):
         if spec.kind in _NAMED:
             yield f"graph_signature.input_specs[{index}].target", spec.target, str

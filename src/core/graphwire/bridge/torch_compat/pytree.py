@@ -33,10 +33,13 @@ def is_treespec(value: object) -> bool:
     return isinstance(value, _pytree.TreeSpec)
 
 
+CHILDREN = "_children" if "_children" in _pytree.TreeSpec.__annotations__ else "children_specs"
+"""The attribute of a `TreeSpec` with its child specs: `_children` since 2.10. The older name warns in newer releases."""
+
+
 def children_of(spec: Any) -> Sequence[Any]:
     """Return the child specs of a `TreeSpec`. Callers must not change them."""
-    # `_children` since 2.10; before that `children_specs`, which warns in newer releases.
-    children: Sequence[Any] = spec._children if hasattr(spec, "_children") else spec.children_specs
+    children: Sequence[Any] = getattr(spec, CHILDREN)
     return children
 
 
