@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from inside.api import DEFECT
 from inside.testing import Snapshot, differences, snapshot
 from nightly import IS_NIGHTLY, by_day, one_in
 from random_programs import ExportableProgram, exportable_programs
@@ -508,6 +509,59 @@ class Spread(nn.Module):
         a, b = torch.std_mean(x)
         torch.std_mean(x)
         return a, b
+
+
+def _by_keyword(node: torch.fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    schema = getattr(node.target, "_schema", None)
+    names = [each.name for each in schema.arguments] if schema else "abcdefgh"
+    return (), {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+CALLS: dict[str, Callable[[torch.fx.Node], tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "by keyword": _by_keyword,
+    "by keyword from the second on": lambda node: (
+        node.args[:1],
+        dict([*_by_keyword(node)[1].items()][1:]),
+    ),
+    "twice": lambda node: (node.args, _by_keyword(node)[1]),
+    "by a keyword of nobody": lambda node: (node.args, {**node.kwargs, "nobodys": 1}),
+    "one too many": lambda node: ((*node.args, 1), dict(node.kwargs)),
+    "nothing": lambda node: ((), {}),
+}
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_whatever_a_call_passes_comes_back_or_is_refused_at_save(way: str) -> None:
+    for name in ("elements", "sizes"):
+        program = copy.deepcopy(made(name))
+        nodes = {node.target: node for node in program.graph.nodes if node.op == "call_function"}
+        for node in nodes.values():
+            before = node.args, node.kwargs
+            args, kwargs = CALLS[way](node)
+            node.args, node.kwargs = args, kwargs
+            data, refused = b"", None
+            try:
+                data = graphwire.dumps(program)
+            except EncodeError as error:
+                refused = error
+            if refused is not None:
+                assert node.name in refused.place
+                assert DEFECT not in str(refused)
+            else:
+                loaded = next(each for each in graphwire.loads(data).graph.nodes if each.name == node.name)
+                assert (str(loaded.args), loaded.kwargs.keys()) == (str(node.args), node.kwargs.keys())
+            node.args, node.kwargs = before
+
+
+def test_an_argument_that_would_be_lost_is_named() -> None:
+    program = copy.deepcopy(made("elements"))
+    node = next(node for node in program.graph.nodes if node.target is torch.ops.aten.add.Tensor)
+    node.args = (*node.args, 2)
+    with pytest.raises(EncodeError, match="takes alpha by keyword only"):
+        graphwire.dumps(program)
+    node.args, node.kwargs = node.args[:2], {"other": node.args[0]}
+    with pytest.raises(EncodeError, match="gets other by position and by keyword"):
+        graphwire.dumps(program)
 
 
 @pytest.mark.parametrize("name", ["elements", "nested"])

@@ -140,10 +140,16 @@ def _encode_by_schema(scope: EncodeScope, called: Operator, node: torch.fx.Node)
         raise EncodeError(f"{called.name} takes {len(called.parameters)} arguments, not {len(args)}")
     inputs, given = [], 0
     for position, (name, keyword_only) in enumerate(called.parameters):
+        if position < len(args) and (keyword_only or name in kwargs):
+            raise (
+                _passed_twice(called, name)
+                if name in kwargs
+                else EncodeError(f"{called.name} takes {name} by keyword only", remedy="Pass it by keyword")
+            )
         if name in kwargs:
             inputs.append(_encode(scope, name, kwargs[name], _KEYWORD))
             given += 1
-        elif position < len(args) and not keyword_only:
+        elif position < len(args):
             inputs.append(_encode(scope, name, args[position], _POSITIONAL))
     missing = called.required.difference([named.name for named in inputs])
     if missing:
@@ -157,6 +163,10 @@ def _encode_by_schema(scope: EncodeScope, called: Operator, node: torch.fx.Node)
     return inputs
 
 
+def _passed_twice(called: Operator, name: str) -> EncodeError:
+    return EncodeError(f"{called.name} gets {name} by position and by keyword", remedy="Pass it once")
+
+
 def _encode_in_order(scope: EncodeScope, called: Operator, node: torch.fx.Node) -> list[NamedArgument]:
     args, kwargs = _arguments_of(node)
     if len(args) < called.needed:  # FX would generate an operation without operands
@@ -165,6 +175,10 @@ def _encode_in_order(scope: EncodeScope, called: Operator, node: torch.fx.Node) 
             remedy="Pass all of them",
         )
     names = [name for name, _ in called.parameters]
+    if called.handler.convention == "symbolic" and (unknown := set(kwargs).difference(names)):
+        raise EncodeError(f"{called.name} has no parameter {', '.join(sorted(unknown))}")
+    if twice := set(names[: len(args)]).intersection(kwargs):
+        raise _passed_twice(called, min(twice))
     names += [""] * (len(args) - len(names))
     positional = [_encode(scope, name, value, _POSITIONAL) for name, value in zip(names, args, strict=False)]
     keywords = [_encode(scope, name, value, _KEYWORD) for name, value in kwargs.items()]

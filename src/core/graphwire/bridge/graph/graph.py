@@ -471,14 +471,20 @@ def _decode_output(scope: _GraphScope) -> None:
 def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) -> None:
     """Tell the shape environment about the condition that a node asserts of symbols."""
     if target == "torch.ops.aten._assert_scalar.default":
-        condition = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
+        condition = _first_value(node)
         if isinstance(condition, torch.SymBool) and is_cheap_to_compute(context, (condition,)):
             from graphwire.bridge.torch_compat.symbolic import defer_assertion
 
             defer_assertion(context.shape_env, condition, node)
     elif target == "torch.ops.aten.sym_constrain_range_for_size.default":
-        size = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
+        size = _first_value(node)
         if isinstance(size, torch.SymInt):
             from graphwire.bridge.torch_compat.symbolic import constrain_for_size
 
             constrain_for_size(context.shape_env, size)
+
+
+def _first_value(node: torch.fx.Node) -> Any:
+    """Return the value that a node states for the first argument of another, passed by position or by keyword."""
+    first = next(iter((*node.args, *node.kwargs.values())), None)
+    return first.meta.get("val") if isinstance(first, torch.fx.Node) else None
