@@ -171,7 +171,10 @@ def _readers(
     for node in nodes:
         scope.nodes[node] = Argument(as_results=nodes[0].name)
         for user in node.users:
-            key = user.args[1] if _reads(user, node) else None
+            key = None
+            # Python calls it with two arguments, none of them by keyword.
+            if user.target is operator.getitem and not user.kwargs and len(args := user.args) == 2:
+                key = args[1] if args[0] is node else None
             if (
                 type(key) in (int, str, float, bool)
                 and (type(key), key) in known
@@ -185,13 +188,6 @@ def _readers(
         if len(reading) > 1:
             reading.sort(key=scope.places.__getitem__)
     return readers
-
-
-def _reads(user: torch.fx.Node, node: torch.fx.Node) -> bool:
-    """Return whether a node calls `getitem` on another as Python can: with two arguments, none of them by keyword."""
-    return (
-        user.target is operator.getitem and len(user.args) == 2 and user.args[0] is node and not user.kwargs
-    )
 
 
 def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bool:
