@@ -396,7 +396,7 @@ def _disputes(plugins: Sequence[LoadedPlugin]) -> dict[_Key, str]:
             for key in _keys(each):
                 owner, handler = in_box.get(_prefix_in(in_box, key), (None, None))
                 if key in kept or (owner is not None and handler is not None and _keeps(handler, key[1])):
-                    found.setdefault(key, _claimed(key, kept.get(key) or owner, plugin.info))
+                    found.setdefault(key, _registered_twice(key, kept.get(key) or owner, plugin.info))
                     continue
                 # Plugins of one distribution share their namespaces; so do plugins that are given as objects.
                 shared = key[0] in ("namespace", "operator", "history")
@@ -412,11 +412,11 @@ def _disputes(plugins: Sequence[LoadedPlugin]) -> dict[_Key, str]:
             if info.distribution not in distributions
         ]
         if len(rivals := [*around, *owners.values()]) > 1:
-            found[key] = _claimed(key, *rivals[:2])
+            found[key] = _registered_twice(key, *rivals[:2])
     return found
 
 
-def _claimed(key: _Key, first: PluginInfo | None, second: PluginInfo) -> str:
+def _registered_twice(key: _Key, first: PluginInfo | None, second: PluginInfo) -> str:
     return f"the {key[0].replace('_', ' ')} {key[1]!r} is registered by {first} and by {second}"
 
 

@@ -81,6 +81,7 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
 
 
 _FLAT = frozenset((torch.fx.Node, int, float, bool, str, type(None)))
+"""The types of items that are never nested."""
 
 
 def _is_nested(item: Any) -> bool:

@@ -176,7 +176,9 @@ def _encode_in_order(scope: EncodeScope, called: Operator, node: torch.fx.Node) 
         )
     names = [name for name, _ in called.parameters]
     if called.handler.convention == "symbolic" and (unknown := set(kwargs).difference(names)):
-        raise EncodeError(f"{called.name} has no parameter {', '.join(sorted(unknown))}")
+        raise EncodeError(
+            f"{called.name} has no parameter {', '.join(sorted(unknown))!r:.80}", remedy="Remove the keyword"
+        )
     if twice := set(names[: len(args)]).intersection(kwargs):
         raise _passed_twice(called, min(twice))
     names += [""] * (len(args) - len(names))
