@@ -369,4 +369,5 @@ def test_standard_input_is_read(name: str, folder: Path, run: Callable[..., Any]
         for each in ("f.pt2", "-")
     )
     assert from_stream.returncode == from_file.returncode == 0
-    assert len(from_stream.stdout.splitlines()) == len(from_file.stdout.splitlines())
+    if name != "view":  # a page has the file's name in its data
+        assert from_stream.stdout.split() == [each.replace("f.pt2", "-") for each in from_file.stdout.split()]
