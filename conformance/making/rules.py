@@ -184,6 +184,13 @@ payloads/path_name_number               DOC-4
 payloads/without_meta                   DOC-4
 references/box_side                     REF-12
 references/ranks_sizes                  REF-15
+references/ranks_without_records        NEU-3
+archives/crc_of_*                       NEU-3
+archives/manifest_digest                NEU-3
+archives/manifest_digest_of_a_payload   NEU-3
+archives/manifest_*_together            NEU-3
+archives/manifest_missing_record        NEU-3
+archives/manifest_unlisted_record       NEU-3
 """
 """Patterns of names of invalid files, and rules that they break besides those that a case states itself."""
 
