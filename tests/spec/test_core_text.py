@@ -51,7 +51,7 @@ def test_invalid_files_are_refused_by_a_rule_of_the_case() -> None:
 
 def test_the_page_is_short_and_its_tables_are_those_of_the_code() -> None:
     text = (ROOT / "docs/spec/core.md").read_text("utf-8")
-    assert len(text.split()) < 3000  # ten printed pages; Chromium prints 1,080 words and their tables on three
+    assert len(text.split()) < 3000  # ten printed pages; Chromium prints it on three
     names = {number: DTYPE_NAMES[ScalarType(number)] for number in ITEM_SIZES}
     assert {number: SIZES[name] for number, name in names.items()} == ITEM_SIZES
     assert {number for number, name in names.items() if name.startswith("complex")} == set(COMPLEX)
