@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import operator
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ ITEM_SIZES = {
     11: 16,
 }
 COMPLEX = (9, 10, 11)
-MAX_SIZE = 1 << 59
+MAX_SIZE, MAX_DIMENSIONS, STRIDED = 1 << 59, 64, 7
 EXTENSIONS = frozenset(
     "calls codecs constants containers dtypes external-weights layouts lazy-bits mappings outputs placement propagate ranges"
     " results sequences slices treespecs".split()
@@ -35,6 +37,8 @@ class CoreFile:
     def __init__(self, path: Path) -> None:
         try:
             self.archive = zipfile.ZipFile(path)
+        except UnicodeDecodeError as error:
+            raise Refused("ARC-18") from error
         except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
             raise Refused("ARC-1") from error
         entries = [each for each in self.archive.infolist() if not each.is_dir()]
@@ -48,11 +52,13 @@ class CoreFile:
         if len({name.partition("/")[0] for name in names}) != 1:
             raise Refused("ARC-21")
         self.names = {name.partition("/")[2]: name for name in names}
-        self.programs = [
-            name[7:-5] for name in self.names if name.startswith("models/") and name.endswith(".json")
-        ]
-        if not self.programs:
+        documents = [name[7:] for name in self.names if name.startswith("models/")]
+        documents = [name for name in documents if "." in name.rpartition("/")[2]]
+        if len({name.rpartition(".")[0] for name in documents}) < max(1, len(documents)):
+            raise Refused("ARC-27")
+        if not all(name.endswith(".json") for name in documents):
             raise Refused("ARC-29")
+        self.programs = [name.removesuffix(".json") for name in documents]
         self.is_big = "byteorder" in self.names and self.read("byteorder") == b"big"
 
     def read(self, name: str) -> bytes:
@@ -104,6 +110,9 @@ class CoreFile:
                 continue
             if meta["dtype"] not in ITEM_SIZES:
                 continue
+            numbers = [*meta["sizes"], *meta["strides"], meta["storage_offset"]]
+            if not all(isinstance(each.get("as_int"), int) for each in numbers) or meta["layout"] != STRIDED:
+                raise Refused("PAY-8")
             sizes = [size["as_int"] for size in meta["sizes"]]
             yield name, meta["dtype"], sizes, self.elements(meta, sizes, record)
 
@@ -111,16 +120,22 @@ class CoreFile:
         item = ITEM_SIZES[meta["dtype"]]
         strides = [stride["as_int"] for stride in meta["strides"]]
         offset = meta["storage_offset"]["as_int"]
-        if len(sizes) != len(strides) or not all(0 <= each < MAX_SIZE for each in (*sizes, *strides, offset)):
+        pairs = list(zip(sizes, strides, strict=False))
+        last = offset + sum((size - 1) * stride for size, stride in pairs if size)
+        if (
+            not len(sizes) == len(strides) <= MAX_DIMENSIONS
+            or min((*sizes, *strides, offset)) < 0
+            or math.prod(size or 1 for size in sizes) > MAX_SIZE
+            or last >= MAX_SIZE
+        ):
             raise Refused("PAY-8")
         if 0 in sizes:
             return b""
-        last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
         if (last + 1) * item > len(record):
             raise Refused("PAY-10")
         found = bytearray()
         for indices in itertools.product(*map(range, sizes)):
-            at = (offset + sum(index * stride for index, stride in zip(indices, strides, strict=True))) * item
+            at = (offset + sum(map(operator.mul, indices, strides))) * item
             element = record[at : at + item]
             if self.is_big and meta["dtype"] in COMPLEX:
                 element = element[: item // 2][::-1] + element[item // 2 :][::-1]
@@ -129,13 +144,21 @@ class CoreFile:
 
 
 def _role(spec: Any) -> list[Any]:
-    [(role, fields)] = spec.items()
+    role, fields = _only(spec)
     names = [value for key, value in fields.items() if key.endswith("_name")]
     if role == "constant_input":
         return [role, fields["name"]]
     argument = fields.get("arg", {})
     if names or "name" in argument:
         return [role, names[0] if names else argument["name"]]
-    [(_, value)] = argument.items()
+    value = _only(argument)[1]
     held = value if isinstance(value, dict) else {}
     return [role, held.get("name") or held.get("as_name")]
+
+
+def _only(union: dict[str, Any]) -> tuple[str, Any]:
+    """The only key with a value."""
+    found = [(key, value) for key, value in union.items() if value is not None]
+    if len(found) != 1:
+        raise Refused("DOC-10")
+    return found[0]
