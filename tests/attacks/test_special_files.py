@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
+import audit
 import pytest
 import torch
 from inside.wire import Folder, RecordCache, read_named
@@ -149,13 +150,66 @@ def test_outputs_below_a_folder_follow_no_link(place: str, tmp_path: Path, outsi
     assert (tmp_path / "out/b.pt2").is_file()
 
 
+@pytest.fixture(scope="module")
+def data() -> bytes:
+    return graphwire.dumps(torch.export.export(torch.nn.ReLU(), (torch.ones(1),)))
+
+
+COMMANDS = [
+    ["verify"],
+    ["inspect"],
+    ["hash"],
+    ["targets"],
+    ["strip", "--in-place"],
+    ["convert", "--format", "cbor", "-o", "{out}"],
+    ["upgrade", "--in-place"],
+    ["view", "-o", "{out}/a.html"],
+    ["diff", "{good}"],
+]
+
+
 @pytest.mark.parametrize("kind", ["a pipe", "a socket", "a device"])
-def test_a_file_of_a_folder_or_list_is_not_waited_for(kind: str, tmp_path: Path, outside: Path) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_file_of_a_folder_is_not_waited_for(
+    command: list[str], kind: str, data: bytes, tmp_path: Path, outside: Path
+) -> None:
+    _put(kind, path := tmp_path / "in/a.pt2", outside)
+    (good := tmp_path / "good").write_bytes(data)
+    words = [each.format(out=tmp_path / "out", good=good) for each in command]
+    assert main([*words, str(path.parent)]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_file_that_becomes_a_pipe_meanwhile_is_not_waited_for(
+    command: list[str], data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The swap comes between a look at the name and the opening: at each call of the system that only looks."""
+    (good := tmp_path / "good").write_bytes(data)
+    (path := tmp_path / "in/a.pt2").parent.mkdir()
+    path.write_bytes(good.read_bytes())
+    os.mkfifo(pipe := tmp_path / "pipe")
+    look, swapped = os.stat, [False]
+
+    def swapping(name: object, *args: object, **options: object) -> os.stat_result:
+        found = look(name, *args, **options)  # type: ignore[arg-type, call-overload]
+        if str(name) == str(path) and not swapped[0]:
+            swapped[0] = True
+            pipe.replace(path)
+        return found
+
+    monkeypatch.setattr(os, "stat", swapping)
+    words = [each.format(out=tmp_path / "out", good=good) for each in command]
+    assert main([*words, str(path.parent)]) == 2
+    assert swapped == [True]
+    audit.deeds.clear()  # the swap
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_a_listed_file_and_a_program_that_uses_blobs(kind: str, tmp_path: Path, outside: Path) -> None:
     _put(kind, path := tmp_path / "in/a.pt2", outside)
     (path.parent / "list").write_text(f"gw1:{'0' * 64}  {path}\n", "utf-8")
-    for words in (
-        ["verify", str(path.parent)],
-        ["inspect", str(path.parent)],
-        ["hash", "--check", str(path.parent / "list")],
-    ):
-        assert main(words) == 2
+    assert main(["hash", "--check", str(path.parent / "list")]) == 2
+    (blobs := tmp_path / "blobs").mkdir()
+    (blobs / "blobs.json").write_text('{"format": "graphwire-blobs", "version": 1}')
+    assert main(["blobs", "gc", str(blobs), "--programs", str(path.parent)]) == 2

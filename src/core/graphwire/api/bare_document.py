@@ -29,13 +29,14 @@ from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swa
 from graphwire.registry import Registry, Tree
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
 from graphwire.schema.trees import from_tree
-from graphwire.wire.archive.source import Readable, RemoteFile, copy_bytes, open_source
+from graphwire.wire.archive.source import Readable, RegularPath, RemoteFile, copy_bytes, open_source
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.document import HEAD_BYTES, detect_format
 from graphwire.wire.limits import Limits
 from graphwire.wire.package_reader import config_members
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 from graphwire.wire.torch_files.torch_save_reader import read_embedded_tensor
+from graphwire.wire.weights.folder import Folder, RemoteFolder
 
 METHOD = "model"
 """The name of the program in a bare document."""
@@ -63,11 +64,12 @@ def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> Ba
     if isinstance(file, RemoteFile):
         folder = file
     elif isinstance(file, (str, os.PathLike)):
-        path = Path(os.fspath(file))
-        if not path.is_file():
-            return None
-        folder = path.parent
-    source = open_source(file, limits)
+        file = RegularPath(file)
+        folder = Path(file.parent)
+    try:
+        source = open_source(file, limits)
+    except (OSError, ArchiveError):  # a pipe, which has been read, is no document
+        return None
     try:
         try:
             wire_format = detect_format(
@@ -166,26 +168,10 @@ def _external(
     location = f"{place.location!r:.200}"
     if folder is None:
         raise ArchiveError(f"it is in the file {location}, and the document was not read from a path")
-    parts = place.location.replace("\\", "/").split("/")
-    if not all(parts) or {".", ".."} & set(parts) or "\0" in place.location or ":" in place.location:
-        raise ArchiveError(f"{location} is not the name of a file in the document's folder")
-    path: Path | RemoteFile
-    if isinstance(folder, RemoteFile):
-        path = folder.beside("/".join(parts))
-    else:
-        path = folder.resolve().joinpath(*parts).resolve()
-        if not path.is_relative_to(folder.resolve()):
-            raise ArchiveError(f"{location} is outside the document's folder")
     if place.length > left:
         raise LimitError(f"{place.length:,} bytes of {location} exceed the limit for data in memory")
-    missing = f"there is no file {location} beside the document"
-    if isinstance(path, Path) and not path.is_file():
-        raise ArchiveError(missing)
-    try:
-        source = open_source(path, limits)
-    except FileNotFoundError:
-        raise ArchiveError(missing) from None
-    with closing(source):
+    beside = RemoteFolder(folder, limits.remote) if isinstance(folder, RemoteFile) else Folder(folder)
+    with closing(beside.open(place.location)) as source:
         size = source.size
         if place.offset < 0 or place.length < 0 or place.offset + place.length > size:
             raise ArchiveError(

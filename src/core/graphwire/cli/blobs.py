@@ -15,7 +15,7 @@ from graphwire.cli.files import FOUND, OK
 from graphwire.cli.options import add_json, add_options, add_storage_options
 from graphwire.cli.terminal import Output
 from graphwire.display import Section, size_text
-from graphwire.errors import ArchiveError, GraphwireError, PluginError
+from graphwire.errors import ArchiveError, GraphwireError, PluginError, unless_interrupted
 
 if TYPE_CHECKING:
     from graphwire.registry import PrunableStore
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _ZIP = b"PK\x03\x04"
+_NO_FILE = (errno.ENOENT, errno.ELOOP, errno.EINVAL)
+"""The errors for links to nothing, and for pipes, sockets and devices. Anything else may be a program that uses blobs."""
 _BLOB_FOLDER = r"[0-9a-f]{2}"
 _BLOB = r"[0-9a-f]{2}/[0-9a-f]{62}"
 
@@ -81,6 +83,8 @@ def names_of_used_blobs(
 
 def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
     """Yield all archives at or below a folder, also over links, so that none that uses a blob is dropped."""
+    from graphwire.wire.archive.source import RegularPath, open_regular
+
     seen: set[tuple[int, int]] = set()
     skipped = None if blobs.is_remote else _identity(Path(blobs.path))
     for above, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
@@ -92,11 +96,16 @@ def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
         if identity == skipped:
             folders[:] = [name for name in folders if not re.fullmatch(_BLOB_FOLDER, name)]
         for name in sorted(names):
-            file = Path(above, name)
-            if file.is_file():
-                with file.open("rb") as opened:
-                    if opened.read(len(_ZIP)) == _ZIP:
-                        yield file
+            file = RegularPath(above, name)
+            try:
+                with open_regular(str(file)) as opened:
+                    is_archive = opened.read(len(_ZIP)) == _ZIP
+            except unless_interrupted(OSError) as error:
+                if error.errno not in _NO_FILE:
+                    raise
+                continue
+            if is_archive:
+                yield file
 
 
 def _identity(folder: Path) -> tuple[int, int]:

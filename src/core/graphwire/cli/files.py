@@ -76,14 +76,10 @@ def input_named(name: str) -> Input:
 
 
 def regular(found: Input) -> Input:
-    """Return a file that a folder or list has, with an error if it is a pipe or a device: nobody may ever write to a pipe."""
-    with Ignored(OSError, ValueError):
-        if isinstance(found.source, Path) and not (
-            stat.S_ISREG(mode := found.source.stat().st_mode) or stat.S_ISDIR(mode)
-        ):
-            problem, remedy = "this is a pipe, a socket or a device", "Name it by itself to read it"
-            return replace(found, error=ArchiveError(problem, remedy=remedy).of(found.name))
-    return found
+    """Return a file that a folder, pattern or list has, which is read if it is regular: nobody may ever write to a pipe."""
+    from graphwire.wire.archive.source import RegularPath
+
+    return replace(found, source=RegularPath(found.source)) if isinstance(found.source, Path) else found
 
 
 def is_address(word: str) -> bool:
@@ -102,7 +98,7 @@ def _inputs_of_word(word: str) -> Iterator[Input]:
 
         found = [Path(each) for each in sorted(glob.glob(word, recursive=True))]  # noqa: PTH207 a pattern may be absolute
         files = [each for each in found if each.is_file()]
-        yield from (Input(str(each), each, PurePath(each.name)) for each in files)
+        yield from (regular(Input(str(each), each, PurePath(each.name))) for each in files)
         if not files:
             yield _none(word, "no file matches this pattern", "Quote it if the shell must not change it")
     else:
@@ -396,10 +392,11 @@ def destination_of(target: str, read: ReadFiles, *, is_program: bool = False) ->
 
 
 def _is_zip(path: Path) -> bool:
-    with Ignored(OSError, ValueError):  # there is no such file, or a null character in its name
-        if path.is_file():
-            with path.open("rb") as file:
-                return file.read(4) == b"PK\3\4"
+    from graphwire.wire.archive.source import open_regular
+
+    # It may be no file, or have a null character in its name.
+    with Ignored(ArchiveError, OSError, ValueError), open_regular(str(path)) as file:
+        return file.read(4) == b"PK\3\4"
     return False
 
 

@@ -103,13 +103,15 @@ class _AtomicWrite(Resource):
     def _open(self, mode: int | None) -> None:
         if mode is not None and not stat.S_ISREG(mode):
             self._replaces = False
-            self._file = self._given.open("wb")  # the target of /dev/stdout may have no path
+            # The target of /dev/stdout may have no path. What took its place meanwhile is not emptied.
+            self._file = os.fdopen(os.open(self._given, os.O_WRONLY | getattr(os, "O_BINARY", 0)), "wb")
         elif mode is None:
             self._file = cast("BinaryIO", Replacement(self._temporary, "x+b"))
         else:  # nobody else may read the new file before it has the permissions of the old one
             opener = functools.partial(os.open, mode=0o600)
             self._file = cast("BinaryIO", Replacement(self._temporary, "x+b", opener=opener))
-            self._temporary.chmod(stat.S_IMODE(mode))
+            by_number = os.chmod in os.supports_fd
+            os.chmod(self._file.fileno() if by_number else self._temporary, stat.S_IMODE(mode))  # noqa: PTH101
 
     def value(self) -> BinaryIO | None:
         return self._file

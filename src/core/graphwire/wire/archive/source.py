@@ -16,8 +16,8 @@ import stat
 import sys
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from pathlib import PurePath
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self, TypeAlias, cast
 
@@ -468,6 +468,9 @@ def open_source(source: Readable, limits: Limits) -> Source:
         return open_remote(source, limits.remote)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BufferSource(source)
+    if isinstance(source, RegularPath):
+        file = open_regular(os.fspath(source))
+        return FileSource(file, os.fstat(file.fileno()).st_size)
     if isinstance(source, (str, os.PathLike)):
         return _open_path(os.fspath(source), limits)
     if not hasattr(source, "read"):
@@ -545,11 +548,7 @@ def _start(file: Any, size: int) -> int:
 
 
 def _open_path(path: str, limits: Limits) -> Source:
-    try:
-        file = io.FileIO(path)
-    except IsADirectoryError:
-        problem = "this is a folder, not an archive"
-        raise NotAnArchiveError(problem, place=path, remedy="Name the file inside it") from None
+    file = _open_file(path)
     status = os.fstat(file.fileno())
     mode = status.st_mode
     if stat.S_ISREG(mode):
@@ -560,12 +559,57 @@ def _open_path(path: str, limits: Limits) -> Source:
         return BufferSource(_read_all(file, limits))
 
 
-def read_named(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file beside archives, such as a list. Nothing is waited for that may never be written.
+def _open_file(path: str, opener: Callable[[str, int], int] | None = None) -> io.FileIO:
+    try:
+        return io.FileIO(path, opener=opener)
+    except IsADirectoryError:
+        problem = "this is a folder, not an archive"
+        raise NotAnArchiveError(problem, place=path, remedy="Name the file inside it") from None
+
+
+class RegularPath(type(Path())):  # type: ignore[misc]  # Before Python 3.12 `Path` itself has no subclasses.
+    """A path that nobody chose by name, such as that of a file in a folder: `open_source` reads it if it is a regular file."""
+
+
+def open_regular(path: str, *, descriptors: bool = False) -> io.FileIO:
+    """Open a file to read. Nothing is waited for that may never be written, whatever takes the place of the file meanwhile.
+
+    Args:
+        descriptors: whether a pipe that is open already, as in `<(command)`, is opened, too.
 
     Raises:
-        ArchiveError: the path names a pipe, socket or device. A pipe that is open already, as in `<(command)`, is read.
-        OSError: it cannot be opened.
+        NotAnArchiveError: the path names a folder.
+        OSError: it names a pipe, a socket or a device, or it cannot be opened.
+    """
+    file = _open_file(path, _open_at_once)
+    mode = os.fstat(file.fileno()).st_mode
+    is_open = descriptors and stat.S_ISFIFO(mode) and os.path.realpath(path).startswith(_DESCRIPTORS)
+    if not (stat.S_ISREG(mode) or is_open):
+        file.close()
+        raise _not_regular(path)
+    if is_open:
+        os.set_blocking(file.fileno(), True)
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    mode = os.stat(path).st_mode  # noqa: PTH116 the path is a text
+    if stat.S_ISSOCK(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):  # opening a device may do something
+        raise _not_regular(path)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _not_regular(path: str) -> OSError:
+    problem = "this is a pipe, a socket or a device, and a regular file is needed here"
+    return OSError(errno.EINVAL, problem, path)
+
+
+def read_named(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file beside archives, such as a list, or of a pipe that is open already.
+
+    Raises:
+        ArchiveError: the path names a folder, or is a URL.
+        OSError: as for `open_regular`.
     """
     name = os.fspath(path)
     if url := url_of(name):
@@ -573,16 +617,8 @@ def read_named(path: str | os.PathLike[str]) -> bytes:
 
         problem = "this is a URL, and what is read here is a file on this machine"
         raise ArchiveError(problem, remedy="Fetch it first").of(shown_url(url))
-    flags = getattr(os, "O_NONBLOCK", 0)
-    with open(name, "rb", opener=lambda file, given: os.open(file, given | flags)) as file:
-        mode = os.fstat(file.fileno()).st_mode
-        is_open = stat.S_ISFIFO(mode) and os.path.realpath(name).startswith(_DESCRIPTORS)
-        if not (stat.S_ISREG(mode) or is_open):
-            remedy = "Name a regular file"
-            raise ArchiveError("this is a pipe, a socket or a device", remedy=remedy).of(name)
-        if flags:
-            os.set_blocking(file.fileno(), True)
-        return file.read()
+    with open_regular(name, descriptors=True) as file:
+        return file.readall()
 
 
 _DESCRIPTORS = ("/proc/", "/dev/fd/")
