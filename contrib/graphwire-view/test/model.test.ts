@@ -11,6 +11,7 @@ import { titleOf } from "../src/layout/boxes.js";
 import { inColumns, type Arrange } from "../src/layout/columns.js";
 import { layeredLayout } from "../src/layout/layered.js";
 import { inOrder, meets, type Arrangement, type Connection, type Rectangle, type Sized } from "../src/layout/places.js";
+import { firstFolding } from "../src/layout/first.js";
 import { labelBox, pointsOn, titleWidth } from "../src/layout/labels.js";
 import { sceneOf } from "../src/layout/scene.js";
 import { clipped, visibleText } from "../src/layout/text.js";
@@ -71,6 +72,20 @@ test("the layout puts no box on another, and users below", () => {
   assert.equal(overlaps(sizes, found), 0);
   for (const { from, to } of DIAMONDS) assert.ok((found.places[from]?.y ?? 0) < (found.places[to]?.y ?? 0));
   assert.ok(found.places.every(({ x, y }) => x >= -0.5 && y >= -0.5 && x <= found.width && y <= found.height));
+});
+
+test("boxes stand in the order of the ports of a frame that they lead to, or come from", () => {
+  for (let count = 2; count < 12; count++) {
+    for (const turn of [1, 5, 7]) {
+      const ports = Array.from({ length: count }, (_, index) => 60 * ((index * turn) % 13) - 300);
+      const sizes: Sized[] = [...boxes(count), { width: 800, height: 60, rank: null }];
+      for (const connections of [ports.map((endsAt, from): Connection => ({ from, to: count, endsAt })), ports.map((startsAt, to): Connection => ({ from: count, to, startsAt }))]) {
+        const { places } = layeredLayout(sizes, connections);
+        const order = [...ports.keys()].sort((a, b) => (places[a]?.x ?? 0) - (places[b]?.x ?? 0));
+        assert.deepEqual(order.map((index) => ports[index]), [...ports].sort((a, b) => a - b));
+      }
+    }
+  }
 });
 
 test("the layout keeps ports at the borders, and bears cycles", () => {
@@ -231,7 +246,7 @@ test("neighbours stand in the order of the program, rather than against it", () 
     const nodes = randomProgram(seed);
     const sizes = nodes.map(() => ({ width: 60, height: 30, rank: null }));
     const given = layeredLayout(sizes, nodes.flatMap(({ operands }, to) => operands.map((from) => ({ from, to }))));
-    const { places, bends } = inOrder(given, sizes);
+    const { places, bends } = inOrder(given, sizes, []);
     const rows = [...places.entries()].sort(([, a], [, b]) => a.y - b.y || a.x - b.x);
     const along = rows.reduce((sum, [index, { y }], at) => sum + (rows[at - 1]?.[1].y === y ? Math.sign(index - (rows[at - 1]?.[0] ?? 0)) : 0), 0);
     assert.ok(along >= 0, `seed ${seed}`);
@@ -306,24 +321,13 @@ test("a first screen is used: what does not fit is opened with its members in ru
   for (const names of [["deep.pt2"], ["deep.pt2", "changed_deep.pt2"], ["transformer.pt2", "changed_transformer.pt2"]]) {
     for (const screen of [SCREEN, { width: 420, height: 520 }]) {
       const { side, difference } = await shown(names);
-      const { root, all } = side.items;
-      const fits = (open: ReadonlySet<Item>): boolean => {
-        const { width, height } = sceneOf(root, { open, weights: false, reshapes: false, screen });
-        return width <= screen.width && height <= screen.height;
-      };
-      const seen: Item[] = [];
-      const open = firstOpen(root, {
-        ...(difference === null ? {} : { changed: difference.tallies }),
-        fits,
-        shorten: (group, isSeen) => {
-          const before = [...group.children];
-          const isDone = shorten(group, all, isSeen, true);
-          if (isDone) seen.push(group);
-          else assert.deepEqual(group.children, before);
-          return isDone;
-        },
-      });
-      assert.ok(fits(open) || open.size === 1, names.join());
+      const { root } = side.items;
+      const room = { readable: screen, holds: ({ width, height }: { readonly width: number; readonly height: number }): boolean => width <= screen.width && height <= screen.height };
+      const before = new Map([...within(root)].map((item) => [item, item.children.length]));
+      const folding = firstFolding(side.items, difference, false, room);
+      const { open } = folding;
+      assert.ok(room.holds(sceneOf(root, folding)) || open.size === 1, names.join());
+      const seen = [...within(root)].filter((group) => before.has(group) && before.get(group) !== group.children.length && group !== root);
       assert.ok(seen.every((group) => open.has(group)));
       for (const group of seen) for (const { kind, children, parent } of within(group)) assert.ok(kind !== "run" || (parent !== null && children.every((child) => child.parent?.kind === "run")));
     }

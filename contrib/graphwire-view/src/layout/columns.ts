@@ -25,8 +25,10 @@ export function inColumns(arrange: Arrange, sizes: readonly Sized[], connections
   if (height <= tall) return given;
   const tight = squeezed(given, sizes);
   if (screen !== undefined && tight.height <= tall) return tight;
+  const taken = sizes.reduce((sum, size) => sum + size.width * (size.height + TIGHT), 0);
+  const hasRoom = screen === undefined || taken <= screen.width * (screen.height + TIGHT);
   const least = screen !== undefined ? Math.ceil(height / tall) : Math.round(Math.sqrt((height * RATIO) / (width + GAP)));
-  for (let count = Math.max(2, least); count <= least + MORE; count++) {
+  for (let count = Math.max(2, least); hasRoom && count <= least + MORE; count++) {
     const tops = cuts(given, sizes, count);
     const columnOf = places.map(({ y }) => tops.findLastIndex((top) => top <= y));
     const columns = tops.map((_, column) => columnOf.flatMap((own, box) => (own === column ? [box] : [])));

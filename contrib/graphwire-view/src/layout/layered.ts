@@ -18,9 +18,16 @@ const MAX_OF_LANE = 40;
 interface Cell {
   readonly rank: number;
   readonly width: number;
-  readonly above: number[];
-  readonly below: number[];
+  readonly above: Neighbour[];
+  readonly below: Neighbour[];
   x: number;
+}
+
+/** A cell at the other end of an edge: how far at the right of the middles of both cells the edge ends. */
+interface Neighbour {
+  readonly cell: number;
+  readonly there: number;
+  readonly here: number;
 }
 
 export function layeredLayout(boxes: readonly Sized[], connections: readonly Connection[], wide = MOST_WIDTH): Arrangement {
@@ -29,9 +36,18 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
   const trunks = new Map<number, number[]>();
   const passing: number[] = []; // no edge passes beside what is very wide
   boxes.forEach(({ width }, index) => { if (width > VERY_WIDE) passing[ranks[index] ?? 0] = MAX_LANES; });
-  const chains = connections.map(({ from, to }) => chain(cells, { trunks, passing }, from, to));
+  const chains = connections.map((connection) => chain(cells, { trunks, passing }, connection));
   const rows = rowsOf(cells);
-  for (let sweep = 0; sweep < SWEEPS; sweep++) orderRows(cells, rows, sweep % 2 === 0);
+  let best = { crossed: Infinity, rows: rows.map((row) => [...row]) };
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    orderRows(cells, rows, sweep % 2 === 0);
+    const crossed = crossings(cells, rows);
+    if (crossed <= best.crossed) best = { crossed, rows: rows.map((row) => [...row]) };
+  }
+  best.rows.forEach((row, rank) => {
+    rows[rank] = row;
+    spread(cells, row);
+  });
   placeCells(cells, rows);
   const heights = rows.map((row) => Math.max(0, ...row.map((cell) => boxes[cell]?.height ?? 0)));
   const tops: number[] = [];
@@ -132,7 +148,7 @@ function settled(boxes: readonly Sized[], order: readonly number[], below: reado
  * Returns the cells that an edge passes, one in each rank between its ends; null if the edge goes through a lane, or back. All edges of
  * a box pass the same cells, its trunk. `passing` counts them by rank.
  */
-function chain(cells: Cell[], { trunks, passing }: { readonly trunks: Map<number, number[]>; readonly passing: number[] }, from: number, to: number): number[] | null {
+function chain(cells: Cell[], { trunks, passing }: { readonly trunks: Map<number, number[]>; readonly passing: number[] }, { from, to, startsAt = 0, endsAt = 0 }: Connection): number[] | null {
   const [start, stop] = [cells[from]?.rank ?? 0, cells[to]?.rank ?? 0];
   if (stop <= start || stop - start > LONG) return null;
   const trunk = trunks.get(from) ?? [];
@@ -142,15 +158,19 @@ function chain(cells: Cell[], { trunks, passing }: { readonly trunks: Map<number
     const rank = start + trunk.length + 1;
     passing[rank] = (passing[rank] ?? 0) + 1;
     const above = trunk.at(-1) ?? from;
-    cells[above]?.below.push(cells.length);
     trunk.push(cells.length);
-    cells.push({ rank: start + trunk.length, width: 8, above: [above], below: [], x: 0 });
+    cells.push({ rank: start + trunk.length, width: 8, above: [], below: [], x: 0 });
+    tie(cells, above, above === from ? startsAt : 0, cells.length - 1, 0);
   }
   const passed = trunk.slice(0, stop - start - 1);
   const above = passed.at(-1) ?? from;
-  cells[above]?.below.push(to);
-  cells[to]?.above.push(above);
+  tie(cells, above, above === from ? startsAt : 0, to, endsAt);
   return passed;
+}
+
+function tie(cells: readonly Cell[], above: number, startsAt: number, below: number, endsAt: number): void {
+  cells[above]?.below.push({ cell: below, there: endsAt, here: startsAt });
+  cells[below]?.above.push({ cell: above, there: startsAt, here: endsAt });
 }
 
 function rowsOf(cells: readonly Cell[]): number[][] {
@@ -172,9 +192,9 @@ function spread(cells: readonly Cell[], row: readonly number[]): void {
   for (const index of row) (cells[index] as Cell).x -= (x - BOX_GAP) / 2;
 }
 
-function average(cells: readonly Cell[], neighbours: readonly number[]): number | null {
-  if (neighbours.length === 0) return null;
-  return neighbours.reduce((sum, index) => sum + (cells[index] as Cell).x, 0) / neighbours.length;
+/** Returns where a cell wants to be because of its neighbours: the mean of where they are. */
+function average(cells: readonly Cell[], neighbours: readonly Neighbour[], where = ({ cell }: Neighbour): number => (cells[cell] as Cell).x): number | null {
+  return neighbours.length === 0 ? null : neighbours.reduce((sum, each) => sum + where(each), 0) / neighbours.length;
 }
 
 function orderRows(cells: readonly Cell[], rows: readonly number[][], down: boolean): void {
@@ -182,11 +202,31 @@ function orderRows(cells: readonly Cell[], rows: readonly number[][], down: bool
     if (row.length < 2) continue;
     const wanted = new Map(row.map((index) => {
       const cell = cells[index] as Cell;
-      return [index, average(cells, down ? cell.above : cell.below) ?? cell.x] as const;
+      return [index, average(cells, down ? cell.above : cell.below, ({ cell: other, there }) => (cells[other] as Cell).x + there) ?? cell.x] as const;
     }));
     row.sort((a, b) => (wanted.get(a) ?? 0) - (wanted.get(b) ?? 0));
     spread(cells, row);
   }
+}
+
+/** Returns how often edges cross between rows, each of them a straight line. */
+function crossings(cells: readonly Cell[], rows: readonly (readonly number[])[]): number {
+  let count = 0;
+  for (const row of rows) {
+    const ends = row.flatMap((index) => (cells[index] as Cell).below.map(({ cell, here, there }) => [(cells[index] as Cell).x + here, (cells[cell] as Cell).x + there] as const));
+    const seen: number[] = []; // where edges that begin further left end, sorted
+    for (const [, end] of ends.sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
+      let [low, high] = [0, seen.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if ((seen[middle] ?? 0) > end) high = middle;
+        else low = middle + 1;
+      }
+      count += seen.length - low;
+      seen.splice(low, 0, end);
+    }
+  }
+  return count;
 }
 
 /** Moves each cell towards its neighbours, without changing the order in its row. */

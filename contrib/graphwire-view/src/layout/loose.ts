@@ -15,7 +15,7 @@ export function withLoose(layout: Layout, boxes: readonly Sized[], connections: 
   const position = new Map(kept.map((index, at) => [index, at]));
   const at = (index: number): number => position.get(index) ?? 0;
   const empty: Arrangement = { places: [], bends: [], width: 0, height: 0 };
-  const inner = kept.length === 0 ? empty : layout(kept.map((index) => boxes[index] as Sized), connections.map(({ from, to }) => ({ from: at(from), to: at(to) })));
+  const inner = kept.length === 0 ? empty : layout(kept.map((index) => boxes[index] as Sized), connections.map((each) => ({ ...each, from: at(each.from), to: at(each.to) })));
   const limit = Math.max(inner.width, LEAST_WIDTH);
   const places: Point[] = boxes.map((_, index) => inner.places[at(index)] ?? { x: 0, y: 0 });
   let [x, y, row, width] = [0, inner.height === 0 ? 0 : inner.height + RANK_GAP, 0, inner.width];

@@ -30,6 +30,9 @@ export interface Sized {
 export interface Connection {
   readonly from: number;
   readonly to: number;
+  /** How far at the right of the middle of their boxes its ends are. */
+  readonly startsAt?: number;
+  readonly endsAt?: number;
 }
 
 /** The places of boxes (their upper left corners), and the points that edges go through between their ends. */
@@ -48,7 +51,8 @@ export const MOST_WIDTH = 2600;
 export const BOX_GAP = 22;
 
 /** Returns an arrangement as in a mirror, if more neighbours in its rows stand against the order that they have than along it. */
-export function inOrder(given: Arrangement, sizes: readonly Sized[]): Arrangement {
+export function inOrder(given: Arrangement, sizes: readonly Sized[], connections: readonly Connection[]): Arrangement {
+  if (connections.some(({ startsAt = 0, endsAt = 0 }) => startsAt !== 0 || endsAt !== 0)) return given; // frames are no mirrors of themselves
   const middle = (index: number): Point => ({ x: (given.places[index]?.x ?? 0) + (sizes[index]?.width ?? 0) / 2, y: Math.round((given.places[index]?.y ?? 0) + (sizes[index]?.height ?? 0) / 2) });
   const order = [...given.places.keys()].filter((index) => sizes[index]?.rank === null).map((index) => ({ index, ...middle(index) })).sort((a, b) => a.y - b.y || a.x - b.x);
   const sum = order.reduce((total, { index, y }, at) => total + (order[at - 1]?.y === y ? Math.sign(index - (order[at - 1]?.index ?? 0)) : 0), 0);

@@ -64,10 +64,16 @@ interface Placed {
   readonly height: number;
 }
 
+/** Returns how large the scene of what is visible is, and whether wires in it are cut. */
+export function extentOf(root: Item, folding: Folding): { readonly width: number; readonly height: number; readonly isCut: boolean } {
+  const placed = placeLevel(root, levelsOf(root, folding), folding.screen);
+  const isCut = ({ arrangement: { cut }, inner }: Placed): boolean => (cut?.size ?? 0) > 0 || [...inner.values()].some(isCut);
+  return { width: placed.width, height: placed.height, isCut: isCut(placed) };
+}
+
 /** Returns the scene of what is visible. */
 export function sceneOf(root: Item, folding: Folding): Scene {
-  const levels = levelsOf(root, folding);
-  const placed = placeLevel(root, levels, folding.screen);
+  const placed = placeLevel(root, levelsOf(root, folding), folding.screen);
   const boxes: Box[] = [];
   const wires: Wire[] = [];
   collect(placed, { x: 0, y: 0, depth: 0 }, boxes, wires);
@@ -88,6 +94,16 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, screen?: Fold
   return placeMembers(level, inner, screen);
 }
 
+/** Returns how far from the middle of its frame an end is; 0 for one at another box. */
+function endOf({ member, port }: End, inner: ReadonlyMap<Item, Placed>): number {
+  const within = member === null || port === null ? undefined : inner.get(member);
+  return within === undefined ? 0 : Math.round(portPlaces(within, { x: 0, width: within.width }).get(port as Port) ?? 0) - Math.round(within.width / 2);
+}
+
+/** Arrangements by what they are made of: most frames are the same in every drawing that is tried. */
+const ARRANGED = new Map<string, Arrangement>();
+const MOST_ARRANGED = 1000;
+
 function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, screen?: Folding["screen"]): Placed {
   const { group } = level;
   const members = level.members.map((member): Sized => ({ ...(inner.get(member) ?? sizeOf(member)), rank: null }));
@@ -95,28 +111,30 @@ function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, screen?: F
   const sizes = [...members, ...ports];
   const positions = new Map<Item | Port, number>([...level.members, ...level.ports].map((each, index) => [each, index]));
   const at = ({ member, port }: End): number => positions.get(member ?? (port as Port)) ?? 0;
-  const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to) }));
+  const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to), startsAt: endOf(from, inner), endsAt: endOf(to, inner) }));
+  const labels = level.edges.map((edge) => (isLabelled(edge.from) ? textWidth(labelOf(edge), 12) : 0));
   const wide = screen?.width ?? MOST_WIDTH;
   const arrange: Arrange = (indices, edges) => {
     const own = new Map(indices.map((index, at) => [index, at]));
     const some = indices.map((index) => sizes[index] as Sized);
-    const tied = edges.map((edge): Connection => ({ from: own.get(connections[edge]?.from ?? 0) ?? 0, to: own.get(connections[edge]?.to ?? 0) ?? 0 }));
-    const arranged = inOrder(withLoose((each, edges) => layeredLayout(each, edges, wide), some, tied), some);
-    const labelled = edges.reduce((most, edge, at) => Math.max(most, labelEnd(level.edges[edge] as Edge, arranged.places[tied[at]?.from ?? 0], some[tied[at]?.from ?? 0])), arranged.width);
-    return { ...upright(arranged, some, tied), width: labelled };
+    const tied = edges.map((edge): Connection => ({ ...connections[edge], from: own.get(connections[edge]?.from ?? 0) ?? 0, to: own.get(connections[edge]?.to ?? 0) ?? 0 }));
+    const arranged = inOrder(withLoose((each, edges) => layeredLayout(each, edges, wide), some, tied), some, tied);
+    const width = edges.reduce((most, edge, at) => { // labels stand at the right of where their wires begin
+      const { from } = tied[at] as Connection;
+      const label = labels[edge] ?? 0;
+      return label === 0 ? most : Math.max(most, (arranged.places[from]?.x ?? 0) + (some[from]?.width ?? 0) / 2 + 8 + label);
+    }, arranged.width);
+    return { ...upright(arranged, some, tied), width };
   };
-  const arrangement = inColumns(arrange, sizes, connections, screen);
+  const key = JSON.stringify([sizes.map(({ width, height, rank }) => [width, height, rank]), connections.map(({ from, to, startsAt, endsAt }) => [from, to, startsAt, endsAt]), labels, screen]);
+  const arrangement = ARRANGED.get(key) ?? inColumns(arrange, sizes, connections, screen);
+  if (ARRANGED.size > MOST_ARRANGED) ARRANGED.clear();
+  ARRANGED.set(key, arrangement);
   const isRoot = group.parent === null;
   const least = isRoot ? 0 : sizeOf(group).width;
   const width = Math.max(least, arrangement.width) + 2 * PADDING;
   const { above, below } = margins(level, arrangement, sizes);
   return { level, arrangement, sizes, inner, width, height: arrangement.height + above + below };
-}
-
-/** Returns where the label of an edge ends, at the right of its beginning. */
-function labelEnd(edge: Edge, place: Point | undefined, size: Sized | undefined): number {
-  if (!isLabelled(edge.from) || place === undefined || size === undefined) return 0;
-  return place.x + size.width / 2 + 8 + textWidth(labelOf(edge), 12);
 }
 
 /** Returns the lengths between the border of a level and its arrangement, from whose ends boxes are further away than ports. */

@@ -4,7 +4,7 @@
  */
 
 import { isPassing, makesSizes } from "./categories.js";
-import type { Item, Link } from "./items.js";
+import { within, type Item, type Link } from "./items.js";
 
 /** A place on the border of an open group, where values enter (at the top) or leave (at the bottom). */
 export interface Port {
@@ -77,15 +77,20 @@ export function levelsOf(root: Item, folding: Folding): ReadonlyMap<Item, Level>
   };
   add(root);
   const router = new Router(levels, folding);
-  const visit = (item: Item): void => {
-    for (const link of item.users) {
-      const drawn = drawnLink(link, folding);
-      if (drawn !== null) router.route(drawn);
-    }
-    for (const child of item.children) visit(child);
-  };
-  visit(root);
+  for (const link of drawnLinks(root, folding)) router.route(link);
   return levels;
+}
+
+const DRAWN = new WeakMap<Item, Map<string, readonly Link[]>>();
+
+/** Returns the links that are drawn, however groups are folded. */
+function drawnLinks(root: Item, folding: Folding): readonly Link[] {
+  const known = DRAWN.get(root) ?? new Map<string, readonly Link[]>();
+  DRAWN.set(root, known);
+  const key = `${folding.weights} ${folding.reshapes}`;
+  const found = known.get(key) ?? [...within(root)].flatMap(({ users }) => users.flatMap((link) => drawnLink(link, folding) ?? []));
+  known.set(key, found);
+  return found;
 }
 
 /** A group has no more ports at a side than this: what comes from further members shares the last. */

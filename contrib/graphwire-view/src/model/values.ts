@@ -16,8 +16,18 @@ export interface ValueFacts {
 
 const UNKNOWN: ValueFacts = { type: "", meta: null, symbol: "" };
 
+const FACTS = new WeakMap<Graph, Map<string, ValueFacts>>();
+
 /** Returns what a graph says of a value. */
 export function valueFacts(graph: Graph, name: string): ValueFacts {
+  const known = FACTS.get(graph) ?? new Map<string, ValueFacts>();
+  FACTS.set(graph, known);
+  const found = known.get(name) ?? factsOf(graph, name);
+  known.set(name, found);
+  return found;
+}
+
+function factsOf(graph: Graph, name: string): ValueFacts {
   const meta = graph.tensor_values.get(name);
   if (meta !== undefined) return { type: tensorType(meta), meta, symbol: "" };
   const tables = [

@@ -1,12 +1,12 @@
 /** The page with a program: what is open, selected and searched for, and what follows from that. */
 
+import { firstFolding } from "../layout/first.js";
 import { sceneOf, type Scene } from "../layout/scene.js";
 import type { WeightChange } from "../facts.js";
 import { categoryOf, isPassing } from "../model/categories.js";
-import { talliesOf, type Difference } from "../model/difference.js";
+import type { Difference } from "../model/difference.js";
 import { itemOfPath, within, type Item } from "../model/items.js";
-import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
-import { shorten } from "../model/runs.js";
+import { isDrawn, visibleItem, type Folding } from "../model/levels.js";
 import { Index } from "../model/search.js";
 import type { Side, Shown } from "../model/shown.js";
 import { colourAt, HEAT, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
@@ -81,7 +81,8 @@ export class App implements Chooser {
     this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
     this.drawing = new Drawing(parts.drawing, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
     this.passing = side.items.all.filter(isPassing).length;
-    this.folding = this.firstFolding();
+    const choice = remembered("reshapes");
+    this.folding = firstFolding(side.items, difference, choice === null ? side.items.root.nodes <= FEW_NODES : choice === "true", this.drawing.camera);
     this.scene = sceneOf(side.items.root, this.folding);
     this.measures = measuresOf(shown);
     if (difference !== null && difference.tallies.size === 0) this.measure = this.measures.find(({ name }) => name === HEAT) ?? null;
@@ -297,31 +298,6 @@ export class App implements Chooser {
   }
 
   // ------------------------------------------------------------------------------------------------------- what follows
-
-  /** What is open at first: as much as fits, so that the whole program is seen. */
-  private firstFolding(): Folding {
-    const { root, difference } = this;
-    const { camera } = this.drawing;
-    const choice = remembered("reshapes");
-    const chosen = { weights: false, reshapes: choice === null ? root.nodes <= FEW_NODES : choice === "true" };
-    const screen = camera.readable;
-    const fits = (open: ReadonlySet<Item>, isRich = false): boolean => {
-      const scene = sceneOf(root, { ...chosen, screen, open });
-      return camera.holds(scene) && !(isRich && scene.wires.some(({ cut }) => cut));
-    };
-    const counted = (isSeen: () => boolean) => (): boolean => {
-      if (difference !== null) talliesOf(root, difference.tallies); // of the new runs, too
-      return isSeen();
-    };
-    shorten(root, this.side.items.all, counted(() => fits(new Set([root]))));
-    const open = firstOpen(root, {
-      ...(difference === null ? {} : { changed: difference.tallies }),
-      fits,
-      shorten: (group, isSeen) => shorten(group, this.side.items.all, counted(isSeen), true),
-      isShown: (item) => isDrawn(item, { ...chosen, open: new Set() }),
-    });
-    return { ...chosen, screen: camera.holds(sceneOf(root, { ...chosen, open })) ? undefined : screen, open };
-  }
 
   /** Changes what is visible. `still` stays where it is on the screen. */
   private fold(folding: Folding, still: Item | null, keep = true): void {
