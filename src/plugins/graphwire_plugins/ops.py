@@ -483,6 +483,11 @@ class LibraryOverloads:
         if match is None:
             return None
         namespace, operator, overload = match.groups()
+        if namespace == "aten":  # as nearly always; what somebody looked up before stays there
+            packet = vars(torch.ops.aten).get(operator)
+            found = vars(packet).get(overload) if type(packet) is OpOverloadPacket else None
+            if type(found) is OpOverload:
+                return found
         wanted = f"{namespace}::{operator}", overload
         if not _is_registered(*wanted) and not (register_late(namespace) and _is_registered(*wanted)):
             return None

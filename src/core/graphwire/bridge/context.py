@@ -197,6 +197,8 @@ class StridedTensor(NamedTuple):
     offset: int
     nbytes: int
     """How many bytes, from its storage's start, it needs."""
+    is_row: bool
+    """Whether it is a vector of neighbours from the start of its storage."""
 
 
 class DecodeRequest(NamedTuple):

@@ -139,6 +139,9 @@ def encode_input_spec(spec: Any) -> schema.InputSpec:
 def decode_input_spec(record: schema.InputSpec) -> Any:
     """Decode the spec of a graph input."""
     make = torch_signature.InputSpec
+    if (weight := record.parameter) is not None:  # the common case
+        argument = torch_signature.TensorArgument(weight.arg.name)
+        return make(InputKind.PARAMETER, argument, weight.parameter_name, None)
     if (user := record.user_input) is not None:
         return make(InputKind.USER_INPUT, decode_argument_spec(user.arg, user.name), None)
     if (literal := record.constant_input) is not None:
@@ -513,8 +516,11 @@ def check_attributes(
         raise error(
             fault, place="graph_module.signature.input_specs", remedy="Rename the attribute of the model"
         )
-    for each in held.values():  # torch registers them as buffers, and finds them as parameters
-        if isinstance(constants.get(each.name), torch.nn.Parameter):
+    wrong = {name for name, value in constants.items() if isinstance(value, torch.nn.Parameter)}
+    for each in (
+        held.values() if wrong else ()
+    ):  # torch registers them as buffers, and finds them as parameters
+        if each.name in wrong:
             raise error(
                 f"the constant {each.name!r:.80} is a parameter, which the module of a program cannot hold as one",
                 place="graph_module.signature.input_specs",

@@ -922,13 +922,10 @@ def graphs_in(graph: Graph) -> Iterator[Graph]:
     graphs = [graph]
     for each in graphs:  # grows while it is walked
         yield each
-        for node in each.nodes:
-            for named in node.inputs:
-                argument = named.arg
-                if argument.as_tensor is None and (
-                    argument.as_graph is not None or _held(argument) != _NOTHING
-                ):
-                    graphs += subgraphs_in(argument)
+        inputs = [named.arg for node in each.nodes for named in node.inputs if named.arg.as_tensor is None]
+        for argument in inputs:
+            if argument.as_graph is not None or _held(argument) != _NOTHING:
+                graphs += subgraphs_in(argument)
 
 
 def subgraphs_in(argument: Argument) -> list[Graph]:

@@ -315,7 +315,8 @@ def _strided(described: TensorMeta) -> StridedTensor:
     needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
     if sizes is None or strides is None or offset is None or needed is None:
         raise ArchiveError("the sizes, strides and offset describe no tensor")
-    return StridedTensor(described, dtype, sizes, strides, offset, needed)
+    is_row = offset == 0 and strides == [1] and sizes != [0]
+    return StridedTensor(described, dtype, sizes, strides, offset, needed, is_row)
 
 
 def _with_elements(
@@ -325,18 +326,20 @@ def _with_elements(
     found = context.strided.get(id(described))
     if found is None:
         found = context.strided[id(described)] = _strided(described)
-    _, dtype, sizes, strides, offset, needed = found
+    _, dtype, sizes, strides, offset, needed, is_row = found
     if meta.placement == "meta":
         return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
     name = meta.shared or folder + meta.path_name
     if table.graph_only and (folder != CONSTANTS or meta.shared is not None):
-        device, storage = torch.device("meta"), table.empty_storage(name, needed)
+        tensor, storage = torch.empty(0, dtype=dtype, device="meta"), table.empty_storage(name, needed)
     else:
         device = tensor_metas.decode_device(context, described.device)
-        storage = table.storage(name, device)
+        tensor, storage = table.tensor(name, device, dtype), table.storage(name, device)
     if needed > storage.nbytes():
         raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
-    return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)
+    if is_row and tensor.numel() == sizes[0]:
+        return tensor
+    return tensor.set_(storage, offset, sizes, strides)
 
 
 # -------------------------------------------------- compares weights and constants with the graph's description of them

@@ -466,6 +466,9 @@ def path_fault(held: Iterable[tuple[str, str]]) -> str | None:
     """
     found: dict[str, tuple[str, str]] = {}
     taken, taken_below = taken_attributes(), _taken_below()
+    held = list(held)
+    if _are_usual_paths([path for _, path in held], taken, taken_below):
+        return None
     for kind, path in held:
         # Python normalizes names in code: a wide letter reads the attribute of the plain one.
         read = path if path.isascii() else unicodedata.normalize("NFKC", path)
@@ -489,11 +492,30 @@ def path_fault(held: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
+def _are_usual_paths(paths: list[str], taken: Collection[str], taken_below: frozenset[str]) -> bool:
+    """Return True if attributes at all paths can certainly be set on a module, and False if `path_fault` must look at each."""
+    distinct, joined = set(paths), ".".join(paths)
+    if len(distinct) < len(paths) or not joined.isascii() or any(each in joined for each in _BREAKS):
+        return False
+    if not taken_below.isdisjoint(joined.split(".")) or "self" in distinct:
+        return False
+    if not {path.partition(".")[0] for path in paths}.isdisjoint(taken):
+        return False
+    above = {path.rpartition(".")[0] for path in paths} - {""}
+    while above and distinct.isdisjoint(above):
+        above = {path.rpartition(".")[0] for path in above} - {""}
+    return not above
+
+
+_new_node, _init_node = Node.__new__, Node.__mro__[1].__init__
+"""What torch's constructor of a node calls, after checks of the operation and the target."""
+
+
 class NodeMaker:
     """Adds nodes to a graph, at its point of insertion.
 
     torch's method searches the arguments of each node for symbolic numbers, takes each name apart with a regular expression, and
-    computes the hash of each target in Python. Here a target is looked up by its identity.
+    computes the hash of each target in Python. Here a target is looked up by its identity, and torch checks it at its first node.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -502,6 +524,9 @@ class NodeMaker:
         self._used = namespace._used_names
         self._counts = namespace._base_count
         self._names: dict[Any, str] = namespace._obj_to_name
+        self._insert_last = graph._insert
+        """Inserts at the end, where most nodes are added."""
+        self._append = getattr(graph._root, "_prepend", graph._insert)  # in C since torch 2.9
         self._rows: dict[Any, dict[Node, None]] = {}
         """The rows of the graph's table of nodes, by operation, or by the id of what a node calls."""
 
@@ -525,7 +550,17 @@ class NodeMaker:
             node = graph.create_node(op, target, name=name)
             node._update_args_kwargs(args, kwargs)  # `create_node` would search them
             return node
-        node = Node(graph, name, op, target, args, kwargs)
+        key = id(target) if op == "call_function" else op
+        row = self._rows.get(key)
+        if row is None:
+            node = Node(graph, name, op, target, args, kwargs)
+            row = self._rows[key] = graph._find_nodes_lookup_table.table[
+                op, target if op == "call_function" else None
+            ]
+        else:
+            node = _new_node(Node)
+            _init_node(node, graph, name, op, target, None)
+            node._update_args_kwargs(args, kwargs)
         self._used.add(name)
         stem, _, number = name.rpartition("_")
         if stem and number.isdecimal():
@@ -533,13 +568,8 @@ class NodeMaker:
         else:
             self._counts.setdefault(name, 0)
         self._names[node] = name
-        graph._insert(node)
-        key = id(target) if op == "call_function" else op
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = graph._find_nodes_lookup_table.table[
-                op, target if op == "call_function" else None
-            ]
+        insert = graph._insert
+        (self._append if insert is self._insert_last else insert)(node)
         row[node] = None
         graph._len += 1
         return node

@@ -234,12 +234,15 @@ class ArchiveReader(Closing):
             MissingRecordError: the archive has no such record.
             ArchiveError: it is damaged.
         """
-        entry = self._entry(name)
-        if entry.method != zip_layout.STORED or self._source.is_remote:
+        return self._map(name, self._entry(name))
+
+    def _map(self, name: str, entry: zip_layout.Entry) -> memoryview:
+        source = self._source
+        if entry.method != zip_layout.STORED or source.is_remote:
             return self.copy(name)
         if entry.size == 0:
             return memoryview(bytearray())
-        return self._source.map(_data_offset(self._source, entry), entry.size)
+        return source.map(_data_offset(source, entry), entry.size)
 
     def head(self, name: str, count: int) -> bytes:
         """Return the first `count` bytes of the record, inflated but not checked; fewer if the record is shorter.
@@ -587,13 +590,14 @@ class ArchiveRecord:
         copied: whether each view is a checked copy in memory, not a mapping.
     """
 
-    __slots__ = ("_archive", "_copied", "_name", "nbytes")
+    __slots__ = ("_archive", "_copied", "_entry", "_name", "nbytes")
 
     def __init__(self, archive: ArchiveReader, name: str, *, copied: bool) -> None:
         self._archive = archive
         self._name = name
         self._copied = copied
-        self.nbytes = archive.size(name)
+        self._entry = archive._entry(name)
+        self.nbytes = self._entry.size
 
     @property
     def checksums(self) -> dict[str, str]:
@@ -625,7 +629,7 @@ class ArchiveRecord:
         """
         if self._copied:
             return self._archive.copy(self._name)
-        view = self._archive.map(self._name)  # a copy if it is deflated
+        view = self._archive._map(self._name, self._entry)  # a copy if it is deflated
         if self.nbytes and address(view) % ALIGNMENT:
             return self._archive.copy(self._name)
         return view

@@ -69,9 +69,16 @@ def copy_bytes(content: bytes | bytearray | memoryview) -> memoryview:
 
 def address(memory: memoryview) -> int:
     """Return the address of writable memory of at least one byte."""
+    at, buffer_of = _addresses()
+    found: int = at(buffer_of(memory))
+    return found
+
+
+@functools.cache
+def _addresses() -> tuple[Callable[[Any], int], Callable[[memoryview], Any]]:
     import ctypes
 
-    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return ctypes.addressof, ctypes.c_char.from_buffer
 
 
 def memory_at(start: int, nbytes: int, owner: object) -> memoryview:
