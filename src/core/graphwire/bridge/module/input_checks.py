@@ -14,7 +14,7 @@ import torch
 from graphwire import schema
 from graphwire.bridge.module.input_conditions import Condition, input_conditions
 from graphwire.bridge.signature import check_guards
-from graphwire.bridge.torch_compat.private import assert_in_graph
+from graphwire.bridge.torch_compat.private import HAS_GUARDS, assert_in_graph
 from graphwire.bridge.torch_compat.pytree import (
     children_of,
     context_of,
@@ -215,7 +215,7 @@ def input_checks(
     numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
     of_guards, unchecked = check_guards(record, numbers, DecodeError)
     # As torch: without example inputs, it cannot write a function of guards.
-    exact = not guards or record.example_inputs is None
+    exact = not (guards and HAS_GUARDS) or record.example_inputs is None
     conditions = list(input_conditions(graph, inputs, record.range_constraints, members, exact=exact))
     known = {each.code for each in conditions}
     conditions += [each for each in of_guards if guards and each.code not in known]

@@ -96,7 +96,13 @@ def process_state() -> ProcessState:
 
 def _put_back(state: ProcessState, now: ProcessState) -> None:
     if now.transforms > state.transforms:
-        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(state.transforms)
+        try:
+            torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(state.transforms)
+        except (
+            RuntimeError
+        ):  # Up to torch 2.10 it reads the top of the stack once more, after it has emptied it.
+            if torch._C._functorch.get_dynamic_layer_stack_depth() != state.transforms:
+                raise
     for _ in range(now.dispatch_modes - state.dispatch_modes):
         torch._C._pop_torch_dispatch_stack()
     for _ in range(now.function_modes - state.function_modes):
@@ -539,6 +545,10 @@ def script_class_name(value: Any) -> str | None:
     return opaque_type_name(type(value))
 
 
+HAS_GUARDS: bool = "_guards_code" in torch.export.ExportedProgram.__annotations__
+"""Whether programs of this torch have guards, and their modules a function of them: from 2.9 on. A hook checks others' inputs."""
+
+
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:
     """Return the conditions on the inputs that `program.module()` checks, as Python expressions."""
     guards = list(getattr(program, "_guards_code", ()))
@@ -549,7 +559,8 @@ def guards_of(program: torch.export.ExportedProgram) -> list[str]:
 
 def set_guards(program: torch.export.ExportedProgram, guards: list[str]) -> None:
     """Replace the conditions on the inputs that `program.module()` checks."""
-    program._guards_code = guards
+    if guards or HAS_GUARDS:
+        program._guards_code = guards
 
 
 @functools.cache
