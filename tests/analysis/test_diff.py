@@ -351,3 +351,15 @@ def test_layers_with_other_numbers_are_compared_with_themselves(kept, told) -> N
     assert sum(each.change == "added" for each in back) == sum(each.change == "removed" for each in layers)
     for text in ("\n".join(diff_lines(found)), repr(found), str(found)):
         assert "\0" not in text
+
+
+def test_tied_weights_of_layers_with_other_numbers_are_tied_as_before() -> None:
+    def tied(names: tuple[str, ...]) -> Any:
+        model = Net(names)
+        model.blocks[-1].lin.weight = model.blocks[-2].lin.weight  # type: ignore[union-attr]
+        return torch.export.export(model, (torch.ones(2, 4),))
+
+    torch.manual_seed(0)
+    found = graphwire.diff(tied(KINDS), tied((KINDS[0], *KINDS[2:])), weights=True)
+    assert any(each.section == "layer" for each in found.changes)
+    assert "shared by" not in "\n".join(diff_lines(found))

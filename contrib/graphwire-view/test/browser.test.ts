@@ -48,9 +48,10 @@ async function compare(page: Page, summary: Expected): Promise<void> {
   await tab(page, "Program");
   const text = await panelText(page);
   const { inputs, keywords, output } = summary.interface;
-  for (const leaf of [...inputs, ...keywords, output].flatMap(leaves)) assert.ok(text.includes(leaf), `${leaf} in ${text}`);
+  const named = (leaf: string): string => summary.symbols.reduce((found, { name, label }) => found.replaceAll(label, name), leaf);
+  for (const leaf of [...inputs, ...keywords, output].flatMap(leaves)) assert.ok(text.includes(named(leaf)), `${named(leaf)} in ${text}`);
   for (const { name } of [...inputs, ...keywords]) assert.ok(text.includes(name), name);
-  for (const { name } of summary.symbols) assert.equal(await page.locator("#panel td", { hasText: new RegExp(`^${name.replaceAll("*", "\\*")}(\\s*from .+)?$`) }).count(), 1, name);
+  for (const { name } of summary.symbols) assert.equal(await page.locator("#panel td", { hasText: new RegExp(`^${name.replaceAll("*", "\\*")}(\\s*(from|=) .+)?$`) }).count(), 1, name);
   assert.equal(await page.locator("#panel .guards li").count(), summary.guards.length);
   assert.ok(text.includes(`Nodes ${summary.nodes.toLocaleString("en")}`));
   await tab(page, "Operators");
@@ -158,7 +159,9 @@ shown("a search finds names, operators, shapes, modules and source files", "tran
 });
 
 shown("keys do what a mouse does", "transformer", async (page) => {
-  await page.locator("#drawing").focus();
+  await page.keyboard.press("Tab"); // to what skips all before the drawing
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "drawing");
   const selected = (): Promise<string | null> => page.locator(".box.selected title").textContent();
   await page.keyboard.press("ArrowDown");
   assert.match((await selected()) ?? "", /tokens|options/);
@@ -289,7 +292,7 @@ shown("a difference tells classes, moved modules and weights, and keys go from o
   await tab(page, "Numbers");
   await page.getByLabel("Colour by").selectOption({ label: "Changed weights" });
   await page.evaluate(() => { location.hash = "#node=layers.7.up"; });
-  await page.locator(".box .value", { hasText: "25 %" }).first().waitFor();
+  await page.locator(".box .number", { hasText: "25 %" }).first().waitFor();
 });
 
 for (const dark of [false, true]) {
@@ -311,14 +314,16 @@ for (const dark of [false, true]) {
   }, { dark });
 }
 
-shown("an overlay colours nodes and sums modules", "overlay", async (page) => {
+shown("an overlay colours nodes and sums modules, and what is not counted has no number", "overlay", async (page) => {
   await tab(page, "Numbers");
+  await page.locator("#panel").getByRole("button", { name: "FLOPs (estimate)" }).click();
+  assert.doesNotMatch(await panelText(page), / 0 FLOP|layer_norm/);
   await page.getByLabel("Colour by").selectOption({ label: "latency [ms]" });
   assert.ok((await page.locator("#legend").innerText()).includes("latency [ms]"));
   const rows = await page.locator("#panel tbody tr").allInnerTexts();
   assert.ok(rows.some((row) => /^layers\s+6\.5\s/.test(row)), rows.join("\n"));
   await page.locator("#panel").getByRole("button", { name: "scaled_dot_product_attention", exact: true }).click();
-  assert.ok((await page.locator(".box .value").allTextContents()).includes("4"));
+  assert.ok((await page.locator(".box .number").allTextContents()).some((text) => text.trim() === "4"));
 });
 
 for (const [name, measure] of [["csv", "energy [mJ]"], ["json", "latency [ms]"], ["chrome", "chrome: GPU [ms]"], ["profiler", "profiler: CPU [ms]"]] as const) {
@@ -326,7 +331,7 @@ for (const [name, measure] of [["csv", "energy [mJ]"], ["json", "latency [ms]"],
     await tab(page, "Numbers");
     await page.getByLabel("Colour by").selectOption({ label: measure });
     assert.match(await page.locator("#legend").innerText(), new RegExp(`${measure.replace(/[[\]]/g, "\\$&")}\\s+[\\d.]+`));
-    await page.locator(".box .value").first().waitFor();
+    await page.locator(".box .number").first().waitFor();
     const fills = await page.locator(".box.node > rect").evaluateAll((each) => each.map((rect) => (rect as SVGRectElement).style.fill).filter((fill) => fill !== ""));
     assert.ok(new Set(fills).size > 1, fills.join());
     assert.ok((await panelText(page)).includes("By node"));
@@ -384,7 +389,12 @@ shown("ten thousand nodes stay few elements", "large", async (page) => {
   assert.ok((await page.locator("#drawing *").count()) < 3000);
   await page.getByRole("button", { name: "Unfold all" }).click();
   assert.ok((await page.locator("#drawing *").count()) < 6000);
+  const seen = (): Promise<string | null> => page.locator("#drawing > g").getAttribute("transform");
+  const before = await seen();
+  await page.locator("#map").click({ position: { x: 20, y: 30 } });
+  assert.notEqual(await seen(), before);
   await page.getByTitle("Show everything").click();
+  assert.ok(await page.locator("#map").isHidden());
   assert.ok((await page.locator("#drawing *").count()) < 6000);
   await page.getByRole("searchbox").fill("node_9999");
   await page.getByRole("searchbox").press("Enter");
@@ -549,7 +559,10 @@ shown("a phone shows one part at a time", "transformer", async (page) => {
   assert.ok(!(await page.locator("#drawing").isVisible()));
   await page.locator("#panel button.link").first().click();
   assert.ok(await page.locator("#drawing").isVisible());
-  await page.locator("#places").getByRole("button", { name: "Details" }).click();
+  const details = page.locator("#places").getByRole("button", { name: /^Details: tokens/ });
+  assert.equal(await page.locator("#places [aria-current=true]").innerText(), "Drawing");
+  await details.click();
+  assert.equal(await details.getAttribute("aria-current"), "true");
   assert.ok(await page.locator("#details h2").isVisible());
 }, { width: 390, height: 844 });
 

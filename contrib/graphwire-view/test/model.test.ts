@@ -444,7 +444,7 @@ test("operations are those that torch counts, at the sizes of the example and at
     const values = at === "" ? [] : at.split(", ").map(Number);
     assert.deepEqual([...sizes.assumed.values()], values.length === 0 ? [...sizes.assumed.values()] : [2, 7]);
     [...sizes.assumed.keys()].forEach((symbol, index) => { if (values[index] !== undefined) side.work.assume(symbol, values[index]); });
-    assert.equal([...side.work.costs.values()].reduce((sum, { flops }) => sum + flops, 0), counted, key);
+    assert.equal([...side.work.costs.values()].reduce((sum, { flops }) => sum + (flops || 0), 0), counted, key);
   }
 });
 

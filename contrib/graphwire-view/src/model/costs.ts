@@ -3,7 +3,7 @@
 import { dtypeName, itemSize, namesIn, nodeName, parseExpression, subgraphsOf, type Argument, type Expression, type Graph, type Node, type Program, type SymInt, type TensorMeta } from "graphwire-js";
 
 export interface Cost {
-  /** NaN if a size or the operator is unknown. */
+  /** NaN if a size is unknown, or nobody counts the operator. */
   readonly flops: number;
   readonly bytes: number;
 }
@@ -162,13 +162,13 @@ function summed({ node, shapes }: Call): number {
   return 2 * product([...sizes.values()]);
 }
 
-/** Formulas by the names of operators. What torch's flop counter takes for free has none. */
+/** Formulas by the names of operators. What torch's flop counter does not count has none. */
 const FORMULAS: Readonly<Record<string, (call: Call) => number>> = {
   linear: multiplied("input"), mm: multiplied("self"), bmm: multiplied("self"), matmul: multiplied("self"), _scaled_mm: multiplied("self"), _int_mm: multiplied("self"), mv: multiplied("self"),
   dot: multiplied("self"), addmm: multiplied("mat1"), addmv: multiplied("mat"), baddbmm: multiplied("batch1"), scaled_dot_product_attention: attended, flex_attention: attended,
   lstm: recurred, gru: recurred, rnn_tanh: recurred, rnn_relu: recurred, einsum: summed,
 };
-/** The libraries of torch, whose other operators the flop counter takes for free. */
+/** The libraries of torch. */
 const OWN = new Set(["aten", "prims", "prim", "higher_order", "_operator"]);
 
 /** What the nodes of a program cost, at sizes that can be changed. */
@@ -188,7 +188,7 @@ export class Work {
   /** Where the numbers come from, and at which sizes. */
   get source(): string {
     const { text } = this.sizes;
-    return `Estimates by the formulas of torch’s flop counter${text === "" ? "" : `, at ${text}`}. A graph inside a node counts once.`;
+    return `Estimates by the formulas of torch’s flop counter${text === "" ? "" : `, at ${text}`}. It counts products of matrices, convolutions and attention; a graph inside a node counts once.`;
   }
 
   assume(name: string, value: number): void {
@@ -216,8 +216,7 @@ function costsOf(program: Program, sizes: Sizes): Map<string, Cost> {
 function flopsOf(node: Node, shapeOf: (value: string) => number[]): number {
   const [library = "", name = ""] = node.target.replace(/^torch\.ops\./, "").split(".");
   const formula = Object.hasOwn(FORMULAS, name) ? FORMULAS[name] : /^(_?conv(olution|[123]d|_transpose[123]d)|.*_attention(_for_cpu)?)$/.test(name) ? (name.includes("conv") ? convolved : attended) : undefined;
-  if (!OWN.has(library)) return library === "" || name === "" ? 0 : NaN;
-  if (formula === undefined) return 0;
+  if (formula === undefined || !OWN.has(library)) return NaN;
   const names = (argument: string): string[] => {
     const given: Argument | undefined = node.inputs.find((input) => input.name === argument)?.arg;
     return given === undefined ? [] : namesIn(given);

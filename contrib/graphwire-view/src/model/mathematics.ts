@@ -7,13 +7,13 @@ export interface Size {
   readonly symbol: string;
   /** `tokens.shape[0]`; the symbol itself if it is no size of an input. */
   readonly label: string;
-  /** `1 ≤ tokens.shape[0] ≤ 64` */
+  /** `1 ≤ s77 ≤ 64` */
   readonly range: string;
 }
 
 /** Returns the dynamic sizes of a program. */
 export function dynamicSizes(summary: Pick<Summary, "symbols">): Size[] {
-  return summary.symbols.map(({ name, label, min_val: least, max_val: most }) => ({ symbol: name, label, range: rangeText(mathematics(label), least, most) }));
+  return summary.symbols.map(({ name, label, min_val: least, max_val: most }) => ({ symbol: name, label: mathematics(label), range: rangeText(name, least, most) }));
 }
 
 function rangeText(text: string, least: bigint | null, most: bigint | null): string {
@@ -43,13 +43,18 @@ const BINDING: ReadonlyMap<string, number> = new Map(
 );
 const ATOM = 9;
 
-/** Returns a guard as mathematics, such as `x.shape[0] ≤ 10`; the text itself if it cannot be read. */
-export function guardText(text: string): string {
+/** Returns a guard as mathematics, such as `s77 ≤ 10`, or `x.shape[0] ≤ 10` where no symbol is that size; the text itself if it cannot be read. */
+export function guardText(text: string, symbols: readonly Size[] = []): string {
   try {
-    return condition(parseGuard(text));
+    return withSymbols(condition(parseGuard(text)), symbols);
   } catch {
     return text;
   }
+}
+
+/** Returns a text with the symbols of sizes in place of what they are the sizes of. */
+export function withSymbols(text: string, symbols: readonly Size[]): string {
+  return symbols.reduce((found, { symbol, label }) => (label === symbol ? found : found.replaceAll(label, symbol)), text);
 }
 
 function condition(guard: Guard): string {

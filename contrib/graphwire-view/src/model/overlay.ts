@@ -169,12 +169,23 @@ function luminance(...parts: readonly [number, number, number]): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** The range of numbers that a scale spans. */
-export function rangeOf(values: readonly number[], isChange: boolean): readonly [number, number] {
-  const least = values.reduce((found, value) => Math.min(found, value), Infinity);
-  const most = values.reduce((found, value) => Math.max(found, value), -Infinity);
-  if (values.length === 0) return [0, 1];
-  if (!isChange) return [Math.min(0, least), most];
-  const size = Math.max(Math.abs(least), Math.abs(most));
-  return [-size, size];
+/** Where numbers are on a scale of colours: between its ends, from 0 to 1. */
+export interface Scale {
+  readonly least: number;
+  readonly most: number;
+  readonly isLogarithmic: boolean;
+  readonly share: (value: number) => number;
+}
+
+/** Numbers further apart than this have a logarithmic scale, so that one of them does not make all others the same. */
+const FAR = 100;
+
+/** Returns the scale that numbers span. */
+export function scaleOf(values: readonly number[], isChange: boolean): Scale {
+  const most = values.reduce((found, value) => Math.max(found, isChange ? Math.abs(value) : value), values.length === 0 ? 1 : -Infinity);
+  const least = isChange ? -most : values.reduce((found, value) => Math.min(found, value), 0);
+  const smallest = values.reduce((found, value) => (value > 0 ? Math.min(found, value) : found), Infinity);
+  const isLogarithmic = !isChange && least >= 0 && most / smallest > FAR;
+  const share = (value: number): number => (most <= least ? 0.5 : isLogarithmic ? (value <= 0 ? 0 : Math.log(value / smallest) / Math.log(most / smallest)) : (value - least) / (most - least));
+  return { least: isLogarithmic ? smallest : least, most, isLogarithmic, share };
 }

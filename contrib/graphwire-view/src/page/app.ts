@@ -1,7 +1,9 @@
 /** The page with a program: what is open, selected and searched for, and what follows from that. */
 
+import { captionOf } from "../layout/boxes.js";
 import { firstFolding } from "../layout/first.js";
 import { sceneOf, type Scene } from "../layout/scene.js";
+import { clipped } from "../layout/text.js";
 import type { WeightChange } from "../facts.js";
 import { categoryOf, isPassing } from "../model/categories.js";
 import type { Difference } from "../model/difference.js";
@@ -9,10 +11,10 @@ import { itemOfPath, within, type Item } from "../model/items.js";
 import { isDrawn, visibleItem, type Folding } from "../model/levels.js";
 import { Index } from "../model/search.js";
 import type { Side, Shown } from "../model/shown.js";
-import { colourAt, HEAT, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
+import { colourAt, HEAT, measuresOf, scaleOf, type Measure } from "../model/overlay.js";
 import { plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
-import { remember, remembered, shownText } from "./elements.js";
+import { remember, remembered, showPlace, shownText } from "./elements.js";
 import { categoryLegend } from "./signs.js";
 import { listenToKeys } from "./keys.js";
 import { linkOf, readLink, showLink } from "./links.js";
@@ -26,6 +28,7 @@ import { Tabs } from "./tabs.js";
 /** The parts of the page that an app fills. */
 export interface Parts {
   readonly drawing: SVGSVGElement;
+  readonly map: SVGSVGElement;
   readonly view: HTMLElement;
   readonly tabs: HTMLElement;
   readonly panel: HTMLElement;
@@ -79,7 +82,7 @@ export class App implements Chooser {
     this.compared = shown.facts.compared.get(side.name) ?? "";
 
     this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
-    this.drawing = new Drawing(parts.drawing, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
+    this.drawing = new Drawing(parts.drawing, parts.map, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
     this.passing = side.items.all.filter(isPassing).length;
     const choice = remembered("reshapes");
     this.folding = firstFolding(side.items, difference, choice === null ? side.items.root.nodes <= FEW_NODES : choice === "true", this.drawing.camera);
@@ -198,7 +201,7 @@ export class App implements Chooser {
     const weights = this.folding.weights || (isHidden && item.kind === "weight");
     const reshapes = this.folding.reshapes || (isHidden && item.kind === "node");
     if (open.size !== this.folding.open.size || isHidden) this.fold({ ...this.folding, open, weights, reshapes }, null, false);
-    document.body.dataset["place"] = "drawing";
+    showPlace("drawing");
     this.setSelected(item);
     const box = this.scene.boxOf.get(item);
     if (box !== undefined) this.drawing.camera.center(box);
@@ -357,11 +360,9 @@ export class App implements Chooser {
     legend.hidden = false;
     const { of } = measure.numbers();
     const seen = this.scene.boxes.filter(({ item, open }) => !open && of.has(item)).map(({ item }) => [item, of.get(item) ?? 0] as const);
-    const range = rangeOf(seen.map(([, value]) => value), measure.isChange);
-    const [least, most] = range;
-    legend.replaceChildren(legendOf({ measure, range }));
-    const share = (value: number): number => (most > least ? (value - least) / (most - least) : 0.5);
-    return new Map(seen.map(([item, value]) => [item, { ...colourAt(share(value), measure.isChange), text: measure.text(value) }]));
+    const scale = scaleOf(seen.map(([, value]) => value), measure.isChange);
+    legend.replaceChildren(legendOf(measure, scale));
+    return new Map(seen.map(([item, value]) => [item, { ...colourAt(scale.share(value), measure.isChange), text: measure.text(value) }]));
   }
 
   private showDetails(): void {
@@ -369,5 +370,7 @@ export class App implements Chooser {
     const { selected } = this;
     details.hidden = selected === null;
     details.replaceChildren(...(selected === null ? [] : [detailsPanel(this, selected)]));
+    const button = document.querySelector("[data-at=details]"); // on a phone, what says that there are some
+    if (button !== null) button.textContent = selected === null ? "Details" : `Details: ${clipped(captionOf(selected).title, 24)}`;
   }
 }

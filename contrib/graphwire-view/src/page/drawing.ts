@@ -10,6 +10,7 @@ import { MARK_SIGNS } from "../model/difference.js";
 import type { Item } from "../model/items.js";
 import { Camera } from "./camera.js";
 import { shownText, svg } from "./elements.js";
+import { Minimap } from "./minimap.js";
 import { signOf } from "./signs.js";
 
 /** What decorates boxes and wires. */
@@ -54,12 +55,16 @@ export class Drawing {
   /** The frame that draws again; 0 for none. */
   private pending = 0;
 
+  private readonly map: Minimap;
+
   constructor(
     host: SVGSVGElement,
+    map: SVGSVGElement,
     private readonly events: DrawingEvents,
   ) {
     host.append(svg("defs", {}, arrow("arrow", "wire-end"), arrow("arrow-near", "wire-end near")), this.layer);
     this.camera = new Camera(host, () => { this.moved(); });
+    this.map = new Minimap(map, this.camera);
     host.addEventListener("click", (event) => { this.click(event); });
     new ResizeObserver(() => {
       this.camera.measure();
@@ -74,6 +79,7 @@ export class Drawing {
     this.scene = scene;
     this.extents = scene.wires.map(extent);
     this.decoration = decoration;
+    this.map.show(scene);
     this.refresh();
   }
 
@@ -92,6 +98,7 @@ export class Drawing {
     this.drawn = near;
     this.drawnReadable = this.camera.scale >= READABLE;
     this.layer.setAttribute("transform", this.camera.transform);
+    this.map.move();
     const boxes = scene.boxes.filter((box) => meets(box, near));
     const wires = scene.wires.filter((_, index) => meets(this.extents[index] as Rectangle, near));
     if (boxes.length + wires.length > MOST) {
@@ -131,7 +138,7 @@ export class Drawing {
     const whole = (box: Box): Sprite => {
       const { item } = box;
       const colour = colours.get(item);
-      const state = `${texts} ${selected === item} ${found.get(item) ?? 0} ${colour?.fill ?? ""} ${colour?.text ?? ""}`;
+      const state = `${texts} ${colours.size > 0} ${selected === item} ${found.get(item) ?? 0} ${colour?.fill ?? ""} ${colour?.text ?? ""}`;
       return { key: box, state, isFirst: item === selected, make: () => [this.box(box, texts)] };
     };
     const path = (wire: Wire, near: boolean): Sprite => ({ key: wire, state: String(near), isFirst: near, make: () => [wirePath(wire, near)] });
@@ -152,7 +159,7 @@ export class Drawing {
     const colour = colours.get(item);
     const count = found.get(item) ?? 0;
     const small = isPassing(item);
-    const classes = ["box", item.kind, item.kind === "node" ? categoryOf(item) : "", small ? "small" : "", item.kind === "input" && item.users.length === 0 ? "unused" : "", open ? `open depth-${depth % 3}` : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
+    const classes = ["box", item.kind, item.kind === "node" ? categoryOf(item) : "", small ? "small" : "", item.kind === "input" && item.users.length === 0 ? "unused" : "", open ? `open depth-${depth % 3}` : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : "", colours.size > 0 && colour === undefined && !open ? "bare" : ""];
     const group = svg("g", {
       class: classes.filter((each) => each !== "").join(" "),
       id: `box-${item.id}`,
@@ -171,7 +178,7 @@ export class Drawing {
     if (item.mark !== null && texts && !item.isDerived) group.append(badge(x + 2, y + 1, MARK_SIGNS[item.mark], `mark ${item.mark}`));
     if (count > 0 && !open && texts) group.append(badge(x + width, y, item.isGroup ? String(count) : "●", "hits"));
     if (colour !== undefined && texts && colour.text !== "") {
-      group.append(svg("text", { x: x + width + 4, y: y + height / 2 + 4, class: "value" }, colour.text));
+      group.append(badge(x + width - (count > 0 ? 18 : -6) - textWidth(colour.text, 12) / 2, y, colour.text, "number"));
     }
     group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.path}` : item.path));
     for (const text of group.querySelectorAll("text, title")) text.before(" "); // a label begins with all that is seen
@@ -183,6 +190,7 @@ export class Drawing {
 
   private moved(): void {
     this.layer.setAttribute("transform", this.camera.transform);
+    this.map.move();
     const readable = this.camera.scale >= READABLE;
     if (this.drawn !== null && contains(this.drawn, this.camera.seen) && readable === this.drawnReadable) return;
     this.soon();
@@ -241,7 +249,7 @@ function boxTexts({ item, x, y, width, open, caption, titleX }: Box, ink: string
 }
 
 function badge(x: number, y: number, text: string, className: string): SVGElement {
-  const width = Math.max(16, 10 + textWidth(text, 11));
+  const width = Math.max(16, 10 + textWidth(text, 12));
   return svg(
     "g",
     { class: `badge ${className}` },
@@ -276,7 +284,7 @@ function wireText(wire: Wire): SVGElement[] {
 }
 
 /** Returns boxes as one shape. */
-function outlines(boxes: readonly Box[]): SVGElement[] {
+export function outlines(boxes: readonly Box[]): SVGElement[] {
   const shape = (some: readonly Box[]): string => some.map(({ x, y, width, height }) => `M${x},${y}h${width}v${height}h${-width}z`).join("");
   return [
     svg("path", { class: "outline open", d: shape(boxes.filter(({ open }) => open)) }),

@@ -97,6 +97,12 @@ export function longTable<T>(heads: readonly string[], items: readonly T[], row:
   return holder;
 }
 
+/** Shows one part of the page, where there is no room for all. */
+export function showPlace(place: "drawing" | "side" | "details"): void {
+  document.body.dataset["place"] = place;
+  for (const button of document.querySelectorAll<HTMLElement>("[data-at]")) button.setAttribute("aria-current", String(button.dataset["at"] === place));
+}
+
 /** Returns what the reader of the page chose before; null if nothing, or if the page may not remember. */
 export function remembered(name: string): string | null {
   try {

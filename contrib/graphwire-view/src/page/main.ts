@@ -4,7 +4,7 @@ import { methodNames, shownOf } from "../model/shown.js";
 import { openedFiles, openedInPage, type Opened } from "../opened.js";
 import { App, type Parts } from "./app.js";
 import { foreignOf, type Foreign } from "../foreign.js";
-import { facts, html, longTable, shownText } from "./elements.js";
+import { facts, html, longTable, showPlace, shownText } from "./elements.js";
 import { showHelp } from "./keys.js";
 import { countText } from "../model/values.js";
 import { viewButtons } from "./view_buttons.js";
@@ -24,6 +24,7 @@ function freshParts(): Parts {
   drawing.replaceWith(fresh);
   return {
     drawing: fresh,
+    map: part("map", SVGSVGElement),
     view: part("view", HTMLElement),
     tabs: part("tabs", HTMLElement),
     panel: part("panel", HTMLElement),
@@ -149,10 +150,11 @@ function start(): void {
   window.addEventListener("afterprint", () => { showTheme(); });
   DARK.addEventListener("change", () => { showTheme(); });
   showTheme();
+  part("skip", HTMLElement).addEventListener("click", () => { document.getElementById("drawing")?.focus(); });
   for (const [place, label] of [["drawing", "Drawing"], ["side", "Program"], ["details", "Details"]] as const) {
-    part("places", HTMLElement).append(html("button", { type: "button", click: () => { document.body.dataset["place"] = place; } }, label));
+    part("places", HTMLElement).append(html("button", { type: "button", "data-at": place, click: () => { showPlace(place); } }, label));
   }
-  document.body.dataset["place"] = "drawing";
+  showPlace("drawing");
   attempt(async () => {
     if (document.getElementById("graphwire-file-0") === null) {
       welcome();

@@ -109,7 +109,7 @@ function groupFacts(context: Context, item: Item): HTMLElement | null {
 function cost(context: Context, item: Item): HTMLElement | null {
   const { work } = context.sideOf(item);
   const found = work.costs.get(item.path);
-  return found === undefined ? null : section("Estimated work", facts([["Operations", found.flops === 0 ? "not counted" : scaledText(found.flops, "FLOP")], ["Memory", bytesText(found.bytes)], ["At", work.sizes.text]]));
+  return found === undefined ? null : section("Estimated work", facts([["Operations", Number.isNaN(found.flops) ? "not counted" : scaledText(found.flops, "FLOP")], ["Memory", bytesText(found.bytes)], ["At", work.sizes.text]]));
 }
 
 function linksSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {

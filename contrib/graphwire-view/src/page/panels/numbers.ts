@@ -1,16 +1,10 @@
 /** The panel and the legend of the numbers that colour the drawing. */
 
 import type { Item } from "../../model/items.js";
-import { colourAt, type Measure, type Numbers } from "../../model/overlay.js";
+import { colourAt, type Measure, type Numbers, type Scale } from "../../model/overlay.js";
 import { countText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
-import { html, longTable, section, svg, textButton, type Child } from "../elements.js";
-
-/** What the legend shows. */
-export interface Legend {
-  readonly measure: Measure;
-  readonly range: readonly [number, number];
-}
+import { html, longTable, section, svg, table, textButton, type Child } from "../elements.js";
 
 /** What chooses the numbers. */
 export interface Chooser extends Context {
@@ -24,7 +18,13 @@ export function numbersPanel(chooser: Chooser): HTMLElement {
   const options = [html("option", { value: "" }, "nothing"), ...measures.map((measure, index) => html("option", { value: index, selected: measure === chosen }, measure.name))];
   const select = html("select", { id: "measure" }, ...options);
   select.addEventListener("change", () => { chooser.choose(select.value === "" ? null : (measures[Number(select.value)] ?? null)); });
-  return html("div", {}, html("p", { class: "field" }, html("label", { for: "measure" }, "Colour by "), select), chosen === null ? null : sums(chooser, chosen, chosen.numbers()));
+  return html("div", {}, html("p", { class: "field" }, html("label", { for: "measure" }, "Colour by "), select), chosen === null ? choices(chooser) : sums(chooser, chosen, chosen.numbers()));
+}
+
+/** Everything that can be chosen, with what it is in all. */
+function choices(chooser: Chooser): HTMLElement {
+  const rows = chooser.measures.map((measure): Child[] => [textButton(measure.name, () => { chooser.choose(measure); }), measure.text(measure.numbers().of.get(chooser.side.items.root) ?? 0)]);
+  return html("div", {}, rows.length === 0 ? null : table(["Numbers", "#In all"], rows), html("p", { class: "quiet" }, "graphwire view --overlay FILE adds numbers of your own: a CSV file with names of nodes or modules, a JSON file, or the trace of a profiler."));
 }
 
 function sums(context: Context, measure: Measure, { of, unknown, nodes }: Numbers): HTMLElement {
@@ -49,9 +49,9 @@ function sums(context: Context, measure: Measure, { of, unknown, nodes }: Number
 const STEPS = 40;
 
 /** Returns the legend: the name of the numbers, their colours and their range. */
-export function legendOf({ measure, range: [least, most] }: Legend): HTMLElement {
+export function legendOf(measure: Measure, { least, most, isLogarithmic }: Scale): HTMLElement {
   const bars = Array.from({ length: STEPS }, (_, index) => svg("rect", { x: index * 5, width: 5, height: 12, fill: colourAt(index / (STEPS - 1), measure.isChange).fill }));
   const label = `Colours from ${measure.text(least)} to ${measure.text(most)}`;
   const note = `Of the boxes in sight; modules are ${measure.combined === "sum" ? "sums" : "the largest inside"}${measure.isChange ? "; the middle is 0" : ""}`;
-  return html("ul", { title: note }, html("li", {}, html("strong", {}, measure.name)), html("li", {}, measure.text(least), svg("svg", { width: STEPS * 5, height: 12, role: "img", "aria-label": label }, ...bars), measure.text(most)));
+  return html("ul", { title: note }, html("li", {}, html("strong", {}, measure.name)), html("li", {}, measure.text(least), svg("svg", { width: STEPS * 5, height: 12, role: "img", "aria-label": label }, ...bars), `${measure.text(most)}${isLogarithmic ? ", logarithmic" : ""}`));
 }

@@ -3,7 +3,7 @@
 import type { InterfaceTree } from "graphwire-js";
 
 import { shortType } from "../../model/metadata.js";
-import { dynamicSizes, guardText } from "../../model/mathematics.js";
+import { dynamicSizes, guardText, withSymbols } from "../../model/mathematics.js";
 import { bytesText, countText, plural, valueFacts } from "../../model/values.js";
 import type { Context } from "../context.js";
 import { facts, html, section, table, textButton, word } from "../elements.js";
@@ -40,19 +40,19 @@ function branch(context: Context, { name, container, leaf, value, children }: In
   const notes = [container === "?" ? "" : shortType(container), note, container !== "" && children.length === 0 ? "empty" : ""].filter((each) => each !== "").join(", ");
   const quiet = notes === "" ? null : html("span", { class: "quiet" }, ` (${notes})`);
   if (container !== "") return html("li", {}, shown, quiet, html("ul", { class: "interface" }, ...children.map((child) => branch(context, child))));
-  return html("li", {}, shown, quiet, ": ", value === "" ? html("code", {}, leaf) : valueLink(context, value, leaf));
+  return html("li", {}, shown, quiet, ": ", valueLink(context, value, withSymbols(leaf, dynamicSizes(context.side.summary)), leaf));
 }
 
-function valueLink(context: Context, value: string, label: string): HTMLElement {
+function valueLink(context: Context, value: string, label: string, title = label): HTMLElement {
   const item = context.side.items.root.scope.makers.get(value);
-  return item === undefined ? html("code", {}, label) : textButton(label, () => { context.reveal(item); }, `Show ${value} in the drawing`);
+  return item === undefined ? html("code", {}, label) : textButton(label, () => { context.reveal(item); }, title === label ? `Show ${value} in the drawing` : title);
 }
 
 function sizes(context: Context): HTMLElement {
   const { program, summary } = context.side;
   const found = dynamicSizes(summary);
-  const rows = found.map(({ symbol, label, range }) => [html("div", {}, word(symbol), label === symbol ? origin(context, symbol) : null), range]);
-  const guards = program.guards_code.map((guard) => html("li", { title: guard }, guardText(guard)));
+  const rows = found.map(({ symbol, label, range }) => [html("div", {}, word(symbol), label === symbol ? origin(context, symbol) : html("div", { class: "quiet" }, `= ${label}`)), range]);
+  const guards = program.guards_code.map((guard) => html("li", { title: guard }, guardText(guard, found)));
   return section(
     "Sizes and conditions",
     rows.length === 0

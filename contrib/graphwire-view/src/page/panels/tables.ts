@@ -1,6 +1,7 @@
 /** The panels with the tables of operators and weights. */
 
 import type { WeightFacts } from "../../facts.js";
+import { scaleOf } from "../../model/overlay.js";
 import { operatorRows } from "../../model/operators.js";
 import { bytesText, countText, numberText, plural, scaledText } from "../../model/values.js";
 import type { Weight } from "../../model/weights.js";
@@ -21,7 +22,7 @@ export function operatorsPanel(context: Context): HTMLElement {
     longTable(["Operator", "#Count", "#Work", "#Bytes"], rows, ({ target, name, count, flops, bytes }): Child[] => [
       textButton(name, () => { context.search(`op:${target}`); }, `Find ${target}`),
       countText(count),
-      flops === 0 ? "" : scaledText(flops, "FLOP"),
+      scaledText(flops, "FLOP"),
       bytesText(bytes),
     ]),
   );
@@ -78,9 +79,12 @@ function nameCell(context: Context, weight: Weight): HTMLElement {
 export function histogram({ histogram: known, mean, std, notFinite }: WeightFacts, height = 24): HTMLElement {
   const text = [mean === null ? "" : `mean ${numberText(mean)}`, std === null ? "" : `deviation ${numberText(std)}`, notFinite === 0 ? "" : `${countText(notFinite)} not finite`].filter((each) => each !== "").join(", ");
   if (known === null) return html("div", { class: "quiet" }, text);
-  const most = Math.max(1, ...known.counts);
-  const bars = known.counts.map((count, index) => svg("rect", { x: index * 4, y: height - (count / most) * height, width: 3, height: (count / most) * height }));
-  const label = `from ${numberText(known.min)} to ${numberText(known.max)}${text === "" ? "" : `, ${text}`}`;
+  const { share, isLogarithmic } = scaleOf(known.counts, false);
+  const bars = known.counts.map((count, index) => {
+    const tall = count === 0 ? 0 : Math.max(1, share(count) * height);
+    return svg("rect", { x: index * 4, y: height - tall, width: 3, height: tall });
+  });
+  const label = `from ${numberText(known.min)} to ${numberText(known.max)}${text === "" ? "" : `, ${text}`}${isLogarithmic ? "; heights are logarithms" : ""}`;
   const picture = svg("svg", { class: "histogram", width: known.counts.length * 4, height, role: "img", "aria-label": `Histogram ${label}` }, ...bars);
   return html("div", {}, picture, html("div", { class: "quiet" }, label));
 }

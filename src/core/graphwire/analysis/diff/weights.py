@@ -21,7 +21,7 @@ from graphwire.analysis.canonical.content_hashing import (
     payload_facts,
 )
 from graphwire.analysis.diff.facts import Facts
-from graphwire.analysis.diff.renumbering import Renumbering
+from graphwire.analysis.diff.renumbering import ABSENT, Renumbering
 from graphwire.analysis.elements import row_major_parts
 from graphwire.schema import ITEM_SIZES, Layout, PayloadMeta, Program, SignatureNames
 
@@ -432,7 +432,8 @@ def _held(side: PayloadSide, elements: bool) -> dict[str, dict[str, _Held]]:
         for (kind, name), each in named_payloads(payloads).items():
             facts = payload_facts(each.meta)
             if elements and len(each.sharing) > 1:
-                facts["memory"] = f"shared by {', '.join(each.sharing)}"
+                names = ", ".join(map(side.renumbering.renamed, each.sharing))
+                facts["memory"] = f"shared by {names.replace(ABSENT, '')}"
             stored = payloads.records.get(each.record) or payloads.records.get(each.meta.shared or "")
             found["weight" if name in persistent else kind][name] = _Held(
                 each.meta, stored, digests.get((kind, name), ""), facts
