@@ -432,8 +432,8 @@ def _held(side: PayloadSide, elements: bool) -> dict[str, dict[str, _Held]]:
         for (kind, name), each in named_payloads(payloads).items():
             facts = payload_facts(each.meta)
             if elements and len(each.sharing) > 1:
-                names = ", ".join(map(side.renumbering.renamed, each.sharing))
-                facts["memory"] = f"shared by {names.replace(ABSENT, '')}"
+                sharing = ", ".join(map(side.renumbering.renamed, each.sharing))
+                facts["memory"] = f"shared by {sharing.replace(ABSENT, '')}"
             stored = payloads.records.get(each.record) or payloads.records.get(each.meta.shared or "")
             found["weight" if name in persistent else kind][name] = _Held(
                 each.meta, stored, digests.get((kind, name), ""), facts
