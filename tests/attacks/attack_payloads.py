@@ -20,12 +20,10 @@ from graphwire.errors import (
     LimitError,
     MissingRecordError,
     ValidationError,
-    WeightsError,
 )
 
 W = "['lin.weight']"
 META = f"{W}.tensor_meta"
-BIAS = "['lin.bias']"
 
 
 def _weights(
@@ -42,62 +40,29 @@ def _ints(*values: int) -> list[Any]:
 
 
 EXTENTS = [
-    _weights("a weight larger than its record", "lin.weight.*needs", put(f"{META}.sizes", _ints(200, 3))),
     _weights("a weight of terabytes", "lin.weight", put(f"{META}.sizes", _ints(1 << 40, 3))),
-    _weights(
-        "a weight whose elements overflow",
-        "lin.weight",
-        put(f"{META}.sizes", _ints(1 << 32, 1 << 32)),
-        put(f"{META}.strides", _ints(0, 0)),
-    ),
-    _weights(
-        "a weight whose bytes overflow",
-        "lin.weight",
-        put(f"{META}.sizes", _ints(1 << 61, 1)),
-        put(f"{META}.strides", _ints(1, 1)),
-    ),
-    _weights(
-        "a weight whose strides overflow", "lin.weight", put(f"{META}.strides", _ints(1 << 62, 1 << 62))
-    ),
     _weights(
         "a weight of nothing with a huge side",
         "lin.weight",
         put(f"{META}.sizes", _ints(0, 1 << 62)),
         put(f"{META}.strides", _ints(1 << 62, 1)),
     ),
-    _weights("a weight of nothing beyond 64 bits", "lin.weight", put(f"{META}.sizes", _ints(0, 1 << 70))),
     _weights(
         "a weight of nothing at a huge offset",
         "lin.weight",
         put(f"{META}.sizes", _ints(0, 3)),
         put(f"{META}.storage_offset", {"as_int": 1 << 62}),
     ),
-    _weights("a weight of negative size", "lin.weight", put(f"{META}.sizes", _ints(-2, 3))),
-    _weights("a weight of negative stride", "lin.weight", put(f"{META}.strides", _ints(-3, 1))),
-    _weights("a weight of negative offset", "lin.weight", put(f"{META}.storage_offset", {"as_int": -1})),
-    _weights("a weight behind its record", "lin.weight.*needs", put(f"{META}.storage_offset", {"as_int": 1})),
-    _weights(
-        "a weight far behind its record", "lin.weight", put(f"{META}.storage_offset", {"as_int": 1 << 62})
-    ),
     _weights(
         "a weight at an offset beyond 64 bits",
         "lin.weight",
         put(f"{META}.storage_offset", {"as_int": 1 << 80}),
     ),
-    _weights("a weight of a wider type", "lin.weight.*needs", put(f"{META}.dtype", 8)),
-    _weights("a weight with fewer strides than sizes", "lin.weight", put(f"{META}.strides", _ints(1))),
     _weights(
         "a weight of a thousand dimensions",
         "lin.weight",
         put(f"{META}.sizes", _ints(*[1] * 1000)),
         put(f"{META}.strides", _ints(*[1] * 1000)),
-    ),
-    _weights(
-        "a weight of symbolic size",
-        "lin.weight",
-        put(
-            f"{META}.sizes", [{"as_expr": {"expr_str": "Symbol('s0')", "hint": {"as_int": 2}}}, {"as_int": 3}]
-        ),
     ),
     _weights(
         "a weight whose size is a call",
@@ -107,33 +72,9 @@ EXTENTS = [
             [{"as_expr": {"expr_str": "__import__('os').system('id')", "hint": None}}, {"as_int": 3}],
         ),
     ),
-    _weights("a weight of an unknown type", "lin.weight", put(f"{META}.dtype", 0), error=GraphwireError),
-    _weights(
-        "a weight of a named type that is a function",
-        "the extension dtypes is used by a config but not listed",
-        put(f"{META}.dtype", 0),
-        put(f"{META}.dtype_name", "load"),
-        error=GraphwireError,
-    ),
-    _weights(
-        "a weight of a quantized type",
-        "the extension dtypes is used by a config but not listed",
-        put(f"{META}.dtype", 0),
-        put(f"{META}.dtype_name", "quint8"),
-        error=GraphwireError,
-    ),
-    _weights(
-        "a weight of bits",
-        "the extension dtypes is used by a config but not listed",
-        put(f"{META}.dtype", 0),
-        put(f"{META}.dtype_name", "bits8"),
-        error=GraphwireError,
-    ),
     _weights(
         "a weight of integers with a gradient", "lin.weight", put(f"{META}.dtype", 4), error=GraphwireError
     ),
-    _weights("a weight of a sparse layout", "lin.weight", put(f"{META}.layout", 1), error=GraphwireError),
-    _weights("a weight of an unknown layout", "lin.weight", put(f"{META}.layout", 0), error=GraphwireError),
     _weights(
         "a weight on a device that is none",
         "lin.weight",
@@ -147,39 +88,15 @@ EXTENTS = [
         error=GraphwireError,
     ),
     _weights(
-        "a weight on a negative device", "lin.weight", put(f"{META}.device.index", -5), error=GraphwireError
-    ),
-    _weights(
         "a weight on a device that is not there",
         "lin.weight",
         put(f"{META}.device.type", "mtia"),
         error=GraphwireError,
     ),
     _weights(
-        "a weight nowhere",
-        "the extension placement is used by a config but not listed",
-        put(f"{W}.placement", "nowhere"),
-        error=GraphwireError,
-    ),
-    _weights(
-        "a weight of floats with a conjugation",
-        "the extension lazy-bits is used",
-        put(f"{W}.conj", True),
-        error=GraphwireError,
-    ),
-    _weights(
         "a weight without a description", "lin.weight", put(f"{W}.tensor_meta", None), error=GraphwireError
     ),
     _weights("a weight that is a pickle", "lin.weight", put(f"{W}.use_pickle", True), error=GraphwireError),
-    _weights(
-        "a weight of another record",
-        "lin.bias",
-        put(f"{BIAS}.path_name", "../constants/tensor_0"),
-        error=MissingRecordError,
-    ),
-    _weights(
-        "a weight without a record", "weight_99", put(f"{W}.path_name", "weight_99"), error=MissingRecordError
-    ),
     _weights(
         "a weight outside of the archive",
         "lin.weight",
@@ -200,12 +117,6 @@ EXTENTS = [
     ),
     _weights("a weight that is its own twin", "lin.weight", put(f"{W}.same_as", "lin.weight"), error=None),
     _weights(
-        "a weight that is another one's twin",
-        "b.*differs in record",
-        put(f"{W}.same_as", "b"),
-        error=WeightsError,
-    ),
-    _weights(
         "a weight of another type than the program says",
         "lin.weight",
         put(f"{META}.dtype", 4),
@@ -220,12 +131,6 @@ EXTENTS = [
         error=ValidationError,
     ),
     _weights("a weight too many", "", lambda tree: tree.update({"more": get(tree, W)}), error=None),
-    _weights(
-        "a weight at a dunder",
-        "__class__",
-        lambda tree: tree.update({"__class__.x": get(tree, W)}),
-        error=GraphwireError,
-    ),
 ]
 
 OTHERS = [
@@ -252,7 +157,6 @@ def _raw_config(data: bytes) -> Callable[[Victim], bytes]:
 
 
 CONFIGS = [
-    Attack("a config that is no JSON", _raw_config(b"import os"), ArchiveError, "config"),
     Attack("a config nested without end", _raw_config(b"[" * 100_000), ArchiveError, "config"),
     Attack(
         "a config nested in an unknown field",
@@ -260,41 +164,7 @@ CONFIGS = [
         ArchiveError,
         "config",
     ),
-    Attack("a config that is a list", _raw_config(b"[]"), ArchiveError, "config"),
-    Attack(
-        "a config with a key twice",
-        lambda v: v.with_records(
-            {WEIGHTS: v.records[WEIGHTS].replace(b'{"config":{', b'{"config":{"b":null,', 1)}
-        ),
-        ArchiveError,
-        "config",
-    ),
-    Attack("an empty config", _raw_config(b""), ArchiveError, "config"),
     Attack("a config of nothing", _raw_config(b'{"config":{}}'), ValidationError, "lin.weight.*lin.bias"),
-    Attack(
-        "a record shorter than its weight",
-        lambda v: v.with_records({"data/weights/weight_0": v.records["data/weights/weight_0"][:-1]}),
-        ArchiveError,
-        "lin.weight.*needs",
-    ),
-    Attack(
-        "an empty record",
-        lambda v: v.with_records({"data/weights/weight_0": b""}),
-        ArchiveError,
-        "lin.weight.*needs",
-    ),
-    Attack(
-        "a record that is dropped",
-        lambda v: v.with_records({"data/weights/weight_0": None}),
-        MissingRecordError,
-        "weight_0",
-    ),
-    Attack(
-        "a byte order that is none",
-        lambda v: v.with_records({}).replace(b"little", b"middle"),
-        ArchiveError,
-        "",
-    ),
 ]
 
 # ---------------------------------------------------------------------------------------------------------- codecs

@@ -15,16 +15,13 @@ from graphwire.errors import (
     MissingPluginError,
     OpsetError,
     SchemaError,
-    SchemaVersionError,
     UnknownOperatorError,
-    UnsupportedFeatureError,
     ValidationError,
 )
 
 G = "graph_module.graph"
 NODE = f"{G}.nodes[0]"
 SIGNATURE = "graph_module.signature"
-CALLS = "graph_module.module_call_graph"
 
 
 def _document(
@@ -54,10 +51,6 @@ _X = f"{G}.tensor_values['x'].sizes"
 _WEIGHT = "parameters['fn.weight']"
 
 FOUND_BY_FUZZING = [
-    _document("a program that requires a list", "requires", put("requires", [[]]), error=SchemaError),
-    _document(
-        "a program that requires a mapping", "requires", put("requires", [{"a": 1}]), error=SchemaError
-    ),
     _document("symbols without ranges", "", put("range_constraints", {}), error=None),
     _document(
         "a size that is a truth value",
@@ -92,18 +85,6 @@ FOUND_BY_FUZZING = [
 
 # ------------------------------------------------------------------------------------------------------- operators
 
-_NO_NAMES = (
-    "os.system",
-    "builtins.eval",
-    "torch.ops.aten.add.Tensor()",
-    "torch.ops.aten.add.Tensor; import os",
-    "__import__('os').system",
-    "torch.ops..add.Tensor",
-    "",
-    "torch.ops.aten.add.Tensor\n",
-    "a" * 100_000,
-    "#aten:add\nx",
-)
 _UNKNOWN = (
     "os.system",
     "builtins.eval",
@@ -146,13 +127,8 @@ _UNKNOWN = (
     "#graphwire:none",
 )
 OPERATORS = [
-    *(
-        _document(
-            f"no operator's name: {name[:40]!r}",
-            r"nodes\[0\].target.*\[target\]|graph_module.*target",
-            put(f"{NODE}.target", name),
-        )
-        for name in _NO_NAMES[2:]
+    _document(
+        "a long name of no operator", r"nodes\[0\].target.*\[target\]", put(f"{NODE}.target", "a" * 100_000)
     ),
     *(
         _document(
@@ -179,11 +155,6 @@ OPERATORS = [
         error=DecodeError,
     ),
     _document(
-        "an argument given twice",
-        r"nodes\[0\].inputs\[1\].name.*\[duplicate\]",
-        put(f"{NODE}.inputs[1].name", "input"),
-    ),
-    _document(
         "a needed argument dropped",
         r"nodes\[0\].*(input|weight)",
         drop(f"{NODE}.inputs[1]"),
@@ -207,8 +178,6 @@ OPERATORS = [
 
 # ----------------------------------------------------------------------------------------------------- expressions
 
-_SYMBOL = "Symbol('s77', positive=True, integer=True)"
-
 
 def _size(text: Any, hint: Any = 4) -> Change:
     return put(
@@ -222,37 +191,17 @@ def _nested(head: str, depth: int) -> str:
 
 _EXPRESSIONS = {
     "a call": "__import__('os').system('id')",
-    "an attribute": "Symbol('s0').__class__",
-    "a lambda": "Lambda(Symbol('x'), Symbol('x'))",
-    "a function outside of the table": "factorial(Integer(99999))",
-    "an evaluation": "sympify('1+1')",
-    "infix text": "2*s0",
-    "a format string": "f'{1}'",
-    "a symbol of a keyword": "Symbol('lambda')",
-    "a symbol of a dunder": "Symbol('__class__')",
-    "a symbol with a call": "Symbol('a()')",
-    "a symbol in full width": "Symbol('ｘ')",
     "an overlong symbol": f"Symbol('{'a' * 100_000}')",
-    "a symbol with an assumption that runs": "Symbol('x', commutative=print)",
     "an unknown assumption": "Symbol('x', evil=True)",
     "an integer of many digits": f"Integer({'9' * 10_000})",
     "a float of a huge precision": "Float('1.0', precision=99999)",
-    "a fraction of nothing": "Rational(1, 0)",
     "deep nesting": _nested("Abs", 100_000),
-    "nesting just beyond": _nested("Abs", 201),
-    "no end": "Add(Integer(1),",
-    "too many ends": "Integer(1))))",
-    "no operand": "Add(, Integer(1))",
-    "two expressions": "Integer(1) Integer(2)",
     "a wrong arity": "Pow(Integer(1))",
     "a tower of powers": "Pow(Integer(9), Pow(Integer(9), Pow(Integer(9), Integer(9))))",
     "a huge exponent": "Pow(Integer(9), Integer(999999999999))",
     "a huge exponent of a power of two": "PowByNatural(Integer(2), Integer(99999999999))",
     "a shift beyond measure": "LShift(Integer(1), Integer(99999999999))",
     "a chain of squares": "Pow(" * 60 + "Integer(3)" + ", Integer(2))" * 60,
-    "an unterminated text": "Symbol('s0",
-    "a null": "Integer(1)\0",
-    "nothing": "",
     "a megabyte of sums": "Add(" + "Integer(1), " * 100_000 + "Integer(1))",
 }
 EXPRESSIONS = [
@@ -267,20 +216,14 @@ EXPRESSIONS = [
 ]
 
 _RANGES = {
-    "a call": "os.system('id')",
-    "an attribute": "s0.__class__",
     "a tower of powers": "9**9**9**9",
     "a huge exponent": "s0**99999999999",
     "a chain of relations": "1 < s0 < 3",
-    "a subscript": "s0[0]",
-    "a statement": "s0; import os",
     "deep nesting": "(" * 100_000 + "s0" + ")" * 100_000,
     "a chain of negations": "-" * 100_000 + "s0",
     "a chain of nots": "~" * 100_000 + "s0",
     "an integer of many digits": "9" * 10_000,
     "a float of many digits": "1." + "9" * 10_000,
-    "nothing": "",
-    "a text": "'s0'",
 }
 RANGES = [
     _document(
@@ -292,17 +235,6 @@ RANGES = [
     for what, text in _RANGES.items()
 ] + [
     _document(
-        "an empty range",
-        r"range_constraints.*\[range\]",
-        put("range_constraints", {"s77": {"min_val": 9, "max_val": 2}}),
-    ),
-    _document(
-        "a range to a truth value",
-        r"range_constraints",
-        put("range_constraints", {"s77": {"min_val": True, "max_val": 2}}),
-        error=SchemaError,
-    ),
-    _document(
         "a range beyond all numbers",
         r"",
         put("range_constraints", {"s77": {"min_val": 2, "max_val": 10**4000}}),
@@ -312,35 +244,17 @@ RANGES = [
 
 _GUARDS = {
     "a call": "__import__('os').system('id')",
-    "a call of a source's method": "L['x'].tolist()",
-    "an attribute": "L['x'].__class__",
-    "a private attribute": "L['x']._backward_hooks",
     "a subclass walk": "().__class__.__bases__[0].__subclasses__()",
-    "a lambda": "(lambda: 1)()",
-    "a walrus": "(x := 1)",
-    "a comprehension": "[x for x in L['x']]",
-    "an f-string": "f'{1}' == ''",
-    "a statement": "1 == 1; import os",
-    "a line": "1 == 1\nimport os",
-    "a comment": "1 == 1 #",
     "a key with a quote": 'L["a\'b"].size()[0] == 1',
     "a key with a backslash": "L['a\\x27'] == 1",
     "a key with double quotes": "L['a\"+b+\"'].size()[0] == 1",
     "a power tower": "9**9**9**9 > 1",
     "a hidden power tower": "(9**64)**64 > 1",
-    "a power of a power in a sum": "(1 + 9**60)**60 > 1",
-    "a computed exponent": "9**(60*60*60*60) > 1",
     "a huge exponent": "9**99999999 > 1",
     "a huge shift": "1 << 99999999999",
     "a huge integer": "9" * 5_000 + " > 1",
-    "a negative exponent": "9**-99999999 > 1",
     "a repeated text": "'a' * 9999999999",
     "a repeated list": "[0] * 9999999999",
-    "the whole dictionary": "L == 1",
-    "globals": "G['x'] == 1",
-    "builtins": "__builtins__ == 1",
-    "a starred call": "max(*L['x']) == 1",
-    "a keyword in a call": "max(1, key=print) == 1",
     "a chain of comparisons": "1 < 2 < 3",
     "deep nesting": "(" * 50_000 + "1" + ")" * 50_000,
     "a chain of negations": "-" * 90_000 + "1",
@@ -349,17 +263,9 @@ _GUARDS = {
     "a chain of calls": "L['x']" + ".size()" * 12_000,
     "a chain of sums": "1" + "+1" * 45_000,
     "overlong": "1 == 1 or " * 20_000 + "1",
-    "unicode": "L['x'].ｓize()[0] == 1",
-    "an import": "import os",
     "an await": "await L['x']",
     "a yield": "(yield 1)",
-    "nothing": "",
-    "a null": "1 == 1\0",
-    "bytes": "b'a' == b'a'",
-    "a complex number": "1j == 1",
     "an ellipsis": "... == 1",
-    "a number in a word": "1or 2 == 1",
-    "a hexadecimal number": "0x10 == 16",
     "a matrix product": "L['x'] @ L['x']",
 }
 GUARDS = [
@@ -402,79 +308,17 @@ def _deep_lists(tree: Tree) -> None:
     put(f"{NODE}.inputs[2].arg", argument)(tree)
 
 
-def _subgraph(change: Change) -> Change:
-    return lambda tree: change(_cond(tree)["inputs"][1]["arg"]["as_graph"]["graph"])
-
-
 def _two_subgraphs_of_one_name(tree: Tree) -> None:
     _cond(tree)["inputs"][2]["arg"]["as_graph"]["name"] = _cond(tree)["inputs"][1]["arg"]["as_graph"]["name"]
 
 
 STRUCTURE = [
     _document(
-        "a reference to nothing",
-        r"nodes\[0\].inputs\[0\].*\[dangling-reference\]",
-        put(f"{NODE}.inputs[0].arg.as_tensor.name", "nobody"),
-    ),
-    _document(
-        "a reference to a later value",
-        r"nodes\[0\].inputs\[0\].*\[use-before-definition\]",
-        put(f"{NODE}.inputs[0].arg.as_tensor.name", "mul"),
-    ),
-    _document(
-        "a reference to itself",
-        r"nodes\[0\].inputs\[0\].*\[use-before-definition\]",
-        put(f"{NODE}.inputs[0].arg.as_tensor.name", "linear"),
-    ),
-    _document(
-        "a value that two nodes make",
-        r"\[duplicate\]",
-        put(f"{G}.nodes[1].outputs[0].as_tensor.name", "linear"),
-    ),
-    _document(
         "two inputs of one name", r"\[duplicate\]", put(f"{G}.inputs[1].as_tensor.name", "p_lin_weight")
     ),
-    _document(
-        "an argument without a variant",
-        r"nodes\[0\].inputs\[0\].arg.*\[variant\]",
-        put(f"{NODE}.inputs[0].arg", {}),
-    ),
-    _document(
-        "an argument with two variants",
-        r"nodes\[0\].inputs\[0\].arg.*\[variant\]",
-        put(f"{NODE}.inputs[0].arg", {"as_int": 1, "as_tensor": {"name": "x"}}),
-    ),
-    _document(
-        "an argument with an unknown variant",
-        r"nodes\[0\].inputs\[0\].arg",
-        put(f"{NODE}.inputs[0].arg", {"as_pickle": "x"}),
-        error=SchemaError,
-    ),
-    _document(
-        "an argument with a variant and an unknown one",
-        r"nodes\[0\].inputs\[0\].arg",
-        put(f"{NODE}.inputs[0].arg", {"as_tensor": {"name": "x"}, "as_pickle": "x"}),
-        error=SchemaError,
-    ),
     _document("an output without a variant", r"outputs\[0\].*\[variant\]", put(f"{G}.outputs[0]", {})),
-    _document("a value that nothing is known of", r"\[missing-value\]", drop(f"{G}.tensor_values['linear']")),
-    _document(
-        "a value that nothing makes",
-        r"\[undefined-value\]",
-        lambda t: get(t, f"{G}.tensor_values").update(ghost=get(t, f"{G}.tensor_values['linear']")),
-    ),
-    _document(
-        "a value of another kind",
-        r"\[wrong-kind\]",
-        put(f"{NODE}.inputs[2].arg", {"as_sym_int": {"as_name": "x"}}),
-    ),
     _document(
         "fewer input specs than inputs", r"input_specs.*\[count\]", drop(f"{SIGNATURE}.input_specs[0]")
-    ),
-    _document(
-        "more input specs than inputs",
-        r"input_specs.*\[count\]",
-        append(f"{SIGNATURE}.input_specs", {"user_input": {"arg": {"as_tensor": {"name": "x"}}}}),
     ),
     _document(
         "an input spec of another value",
@@ -496,11 +340,6 @@ STRUCTURE = [
         ),
     ),
     _document(
-        "an input spec without a variant",
-        r"input_specs\[0\].*\[variant\]",
-        put(f"{SIGNATURE}.input_specs[0]", {}),
-    ),
-    _document(
         "a mutation of a buffer that is none",
         r"output_specs\[0\].*\[dangling-reference\]",
         put(
@@ -516,7 +355,6 @@ STRUCTURE = [
             {"gradient_to_parameter": {"arg": {"name": "cond"}, "parameter_name": "nobody"}},
         ),
     ),
-    _document("outputs without specs", r"output_specs.*\[count\]", put(f"{SIGNATURE}.output_specs", [])),
     _document(
         "a signature that points to no weight",
         r"lin.weights",
@@ -532,12 +370,6 @@ STRUCTURE = [
         ),
         error=None,
     ),
-    _document(
-        "a subgraph that uses what it does not have",
-        r"as_graph.graph.*\[dangling-reference\]",
-        _subgraph(put("nodes[0].inputs[0].arg.as_tensor.name", "x")),
-    ),
-    _document("a subgraph without nodes", r"as_graph.graph.*", _subgraph(put("nodes", []))),
     _document(
         "two subgraphs of one name", r"two different subgraphs", _two_subgraphs_of_one_name, error=DecodeError
     ),
@@ -564,58 +396,10 @@ STRUCTURE = [
         ),
     ),
     _document(
-        "fewer outputs than the operator returns",
-        r"nodes\[1\].*linear",
-        put(f"{NODE}.outputs", []),
-        error=GraphwireError,
-    ),
-    _document(
         "more outputs than the operator returns",
         r"linear",
         append(f"{NODE}.outputs", {"as_int": 3}),
         error=GraphwireError,
-    ),
-    _document(
-        "a negative size",
-        r"sizes\[0\].*\[extent\]",
-        put(f"{G}.tensor_values['linear'].sizes[0]", {"as_int": -1}),
-    ),
-    _document(
-        "a size beyond 64 bits",
-        r"sizes\[0\].*\[extent\]",
-        put(f"{G}.tensor_values['linear'].sizes[0]", {"as_int": 2**63}),
-    ),
-    _document(
-        "a negative stride",
-        r"strides\[0\].*\[extent\]",
-        put(f"{G}.tensor_values['linear'].strides[0]", {"as_int": -1}),
-    ),
-    _document(
-        "more elements than 64 bits count",
-        r"linear.*\[extent\]",
-        put(f"{G}.tensor_values['linear'].sizes", [{"as_int": 2**40}] * 2),
-    ),
-    _document(
-        "more elements in a view of one",
-        r"linear.*\[extent\]",
-        put(f"{G}.tensor_values['linear'].sizes", [{"as_int": 2**40}] * 2),
-        put(f"{G}.tensor_values['linear'].strides", [{"as_int": 0}] * 2),
-    ),
-    _document(
-        "an input of more bytes than there are",
-        r"x.*\[extent\]",
-        put(f"{G}.tensor_values['x'].sizes", [{"as_int": 2**62}, {"as_int": 1}]),
-    ),
-    _document(
-        "a reach beyond 64 bits",
-        r"linear.*\[extent\]",
-        put(f"{G}.tensor_values['linear'].strides", [{"as_int": 2**62}, {"as_int": 2**62}]),
-        put(f"{G}.tensor_values['linear'].sizes", [{"as_int": 4}, {"as_int": 4}]),
-    ),
-    _document(
-        "an offset beyond 64 bits",
-        r"linear.*\[extent\]",
-        put(f"{G}.tensor_values['linear'].storage_offset", {"as_int": 2**63 - 1}),
     ),
     _document(
         "thousands of dimensions",
@@ -623,64 +407,12 @@ STRUCTURE = [
         put(f"{G}.tensor_values['linear'].sizes", [{"as_int": 1}] * 5000),
         put(f"{G}.tensor_values['linear'].strides", [{"as_int": 1}] * 5000),
     ),
-    _document(
-        "a size that is text",
-        r"sizes",
-        put(f"{G}.tensor_values['linear'].sizes[0]", {"as_int": "4"}),
-        error=SchemaError,
-    ),
-    _document(
-        "an element type that is none",
-        r"dtype",
-        put(f"{G}.tensor_values['linear'].dtype", 4000),
-        error=SchemaError,
-    ),
     _document("a dialect that is a module", r"verifiers", put("verifiers", ["os"]), error=DecodeError),
-    _document(
-        "an unknown extension", "telepathy", put("requires", ["telepathy"]), error=UnsupportedFeatureError
-    ),
-    _document("an extension required for nothing", r"\[unneeded-requirement\]", put("requires", ["slices"])),
-    _document(
-        "an extension used without notice",
-        r"\[missing-requirement\]",
-        put(
-            f"{NODE}.inputs[2].arg",
-            {"as_slice": {"start": {"as_int": 0}, "stop": {"as_int": 1}, "step": {"as_none": True}}},
-        ),
-    ),
-    _document("a newer schema", "schema_version", put("schema_version.major", 9), error=SchemaVersionError),
-    _document("an absurd schema", "schema_version", put("schema_version.major", 10**30), error=SchemaError),
-    _document(
-        "a schema before the first", "schema_version", put("schema_version.major", -1), error=SchemaError
-    ),
-    _document(
-        "a schema that is text",
-        "schema_version",
-        put("schema_version", "__import__('os')"),
-        error=SchemaError,
-    ),
     _document(
         "a plugin to be installed",
         "evil",
         put("plugins", [{"distribution": "evil", "version": "1", "provides": ["op_handler:evil"]}]),
         error=MissingPluginError,
-    ),
-    _document("a graph that is a list", "graph_module", put("graph_module", []), error=SchemaError),
-    _document("a document that is a list", "", lambda t: t.clear(), error=SchemaError),
-    _document(
-        "a module call of unknown values",
-        r"module_call_graph\[0\]",
-        put(f"{CALLS}[0].signature.inputs", [{"as_tensor": {"name": "breakpoint()"}}]),
-    ),
-    _document(
-        "more names than inputs of a module call",
-        r"module_call_graph\[0\].*\[count\]",
-        put(f"{CALLS}[0].signature.input_names", ["x"]),
-    ),
-    _document(
-        "a root call that is not first",
-        r"module_call_graph\[0\].fqn.*\[mismatch\]",
-        put(f"{CALLS}[0].fqn", "lin"),
     ),
     _document("elements put behind nobody", "", put(f"{G}.placed", {"linear": "nobody"}), error=None),
     _document(

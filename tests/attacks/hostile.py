@@ -6,7 +6,6 @@ import copy
 import io
 import json
 import re
-import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
-from inside.wire import ArchiveWriter, directory as zip_layout
+from inside.wire import ArchiveWriter
 from torch import Tensor, nn
 from torch.export import Dim, export
 
@@ -105,24 +104,6 @@ class Victim:
         for change in changes:
             change(tree["config"])
         return self.with_records({member: json.dumps(tree).encode()})
-
-    def at(self, needle: str, patch: Callable[[bytearray, int], None], *, directory: bool) -> bytes:
-        """The file with bytes changed by `patch`, which is given where the header of a record begins.
-
-        Args:
-            needle: the end of the record's name.
-            directory: whether the header in the directory is meant, rather than the one before the data.
-        """
-        data = bytearray(self.data)
-        magic = zip_layout.CENTRAL_MAGIC if directory else zip_layout.LOCAL_MAGIC
-        size = (zip_layout.CENTRAL_ENTRY if directory else zip_layout.LOCAL_HEADER).size
-        at = -1
-        while (at := data.find(magic, at + 1)) >= 0:
-            (length,) = struct.unpack_from("<H", data, at + (28 if directory else 26))
-            if bytes(data[at + size : at + size + length]).endswith(needle.encode()):
-                patch(data, at)
-                return bytes(data)
-        raise AssertionError(f"no record ends with {needle}")
 
 
 def victim() -> Victim:
