@@ -22,7 +22,7 @@ import graphwire
 from graphwire.schema import Program, SignatureNames
 
 slow = settings(
-    max_examples=by_day(5, by_night=200),
+    max_examples=by_day(3, by_night=200),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )

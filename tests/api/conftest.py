@@ -18,6 +18,23 @@ import graphwire
 FORMATS = ("json", "msgpack", "cbor")
 
 
+HALVED = {"test_we_read_what_torch_wrote", "test_torch_reads_what_requires_no_extension"}
+"""Tests that take a tenth of a second and more for each program."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make test-slow` what `make test` tries often enough: two formats of each program, or half of the programs."""
+    names = list(ALL_PROGRAMS)
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        if item.path.parent == Path(__file__).parent and params.get("example") in names:
+            index = names.index(params["example"])
+            others = params.get("wire_format") not in (None, FORMATS[index % len(FORMATS)])
+            if others or (index % 2 and item.originalname in HALVED):
+                item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=ALL_PROGRAMS)
 def example(request: pytest.FixtureRequest) -> Example:
     """Each of the programs; made once, so no test may change it."""

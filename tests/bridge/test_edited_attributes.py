@@ -206,7 +206,7 @@ _EDITS = dict(_edits())
 
 
 @pytest.mark.parametrize("kind", _JUNK)
-@settings(max_examples=by_day(10, by_night=50), deadline=None)
+@settings(max_examples=by_day(5, by_night=50), deadline=None)
 @given(data=st.data())
 def test_junk_in_an_attribute_is_kept_or_refused(kind: str, data: st.DataObject) -> None:
     place = data.draw(st.sampled_from(sorted(_EDITS)))

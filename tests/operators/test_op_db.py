@@ -137,7 +137,7 @@ def _programs(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("batch", one_in(6, range(BATCHES)))
+@pytest.mark.parametrize("batch", one_in(12, range(BATCHES)))
 def test_every_operator_that_exports_round_trips(
     batch: int,
     assert_round_trips: Callable[..., bool],

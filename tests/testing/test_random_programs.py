@@ -32,7 +32,7 @@ PARTS = max(1, settings().max_examples // 500)
 steady profile, which has one part."""
 
 slow = settings(
-    max_examples=by_day(12, by_night=settings().max_examples // PARTS),
+    max_examples=by_day(8, by_night=settings().max_examples // PARTS),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
@@ -74,7 +74,7 @@ def _detached(value: Any) -> Any:
 
 
 def test_as_many_are_tried_as_is_said() -> None:
-    assert slow.max_examples * PARTS >= by_day(12, by_night=1000)
+    assert slow.max_examples * PARTS >= by_day(8, by_night=1000)
 
 
 def _distinct(tensor: torch.Tensor, like: torch.Tensor | None = None) -> torch.Tensor:
