@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -162,6 +164,10 @@ def vectors(wire_format: str, folder: Path, broken: list[str]) -> bytes:
     return rows_text("vectors", rows, format=wire_format)
 
 
+PLACES = HERE.parent / "tests/conformance/test_refusals.py"
+"""Writes where graphwire refuses each invalid file."""
+
+
 def rows_text(name: str, rows: list[dict[str, Any]], **facts: Any) -> bytes:
     """JSON with a line for each row."""
     facts = facts or {"version": 1}
@@ -202,6 +208,11 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         print(f"{len(made)} files, {sum(map(len, made.values())):,} bytes")
+        subprocess.run(
+            [sys.executable, "-W", "ignore", str(PLACES)],
+            env=os.environ | {"PYTHONPATH": str(PLACES.parents[1])},
+            check=True,
+        )
         return 0
     changed = [
         name

@@ -1,6 +1,6 @@
 """Every invalid file of the conformance suite is refused by a load: at its place, with the kind of the problem, and soon.
 
-    python tests/conformance/test_refusals.py > tests/conformance/refusals.json     when a file or a place is new
+    PYTHONPATH=tests python tests/conformance/test_refusals.py     writes `refusals.json`; `conformance/make.py` does this, too
 
 `tests/conftest.py` watches that no load runs or imports what a file says.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,10 +62,6 @@ def test_no_module_is_made_of_any() -> None:
     }
 
 
-def _lines() -> Iterator[str]:
-    for file in FILES:
-        yield f" {json.dumps(file)}: {json.dumps(refusal_of(file), ensure_ascii=False)}"
-
-
 if __name__ == "__main__":
-    print("{", ",\n".join(_lines()), "}", sep="\n")
+    rows = (f" {json.dumps(file)}: {json.dumps(refusal_of(file), ensure_ascii=False)}" for file in FILES)
+    (HERE / "refusals.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
