@@ -17,15 +17,10 @@ from graphwire import content_hash, diff
 from graphwire.errors import SchemaError
 from graphwire.schema import (
     Argument,
-    Graph,
     InputSpec,
     OutputSpec,
     Program,
-    Renaming,
-    SymIntArgument,
     TensorArgument,
-    names_in,
-    rewritten,
     value_name,
 )
 
@@ -217,7 +212,7 @@ MEANINGLESS = [_renamed, _reordered, _registered_otherwise, _numbered_otherwise,
 
 @pytest.mark.parametrize("change", MEANINGLESS, ids=lambda change: change.__name__)
 @given(tree=programs(), seed=st.integers(0, 2**32))
-@settings(max_examples=by_day(25, by_night=200), deadline=None)
+@settings(max_examples=by_day(12, by_night=200), deadline=None)
 def test_a_change_without_meaning_changes_nothing(change, tree, seed) -> None:
     before, after = _program(tree), _program(change(tree, random.Random(seed)))
     assert to_tree(canonicalize(after)) == to_tree(canonicalize(before))
@@ -226,7 +221,7 @@ def test_a_change_without_meaning_changes_nothing(change, tree, seed) -> None:
 
 
 @given(tree=programs(), seed=st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=by_day(30, by_night=100), deadline=None)
 def test_all_of_them_together_change_nothing(tree, seed) -> None:
     salt, other = random.Random(seed), tree
     for change in salt.sample(MEANINGLESS, len(MEANINGLESS)):
@@ -235,7 +230,7 @@ def test_all_of_them_together_change_nothing(tree, seed) -> None:
 
 
 @given(tree=programs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=by_day(25, by_night=60), deadline=None)
 def test_the_canonical_form_is_a_valid_program_and_its_own_canonical_form(tree) -> None:
     program = _program(tree)
     before = to_tree(program)
@@ -329,7 +324,7 @@ MEANINGFUL = [
 
 @pytest.mark.parametrize("change", MEANINGFUL, ids=lambda change: change.__name__)
 @given(tree=programs(), seed=st.integers(0, 2**32))
-@settings(max_examples=by_day(12, by_night=100), deadline=None)
+@settings(max_examples=by_day(6, by_night=100), deadline=None)
 def test_a_change_with_a_meaning_changes_the_hash_and_is_in_the_diff(change, tree, seed) -> None:
     other = copy.deepcopy(tree)
     change(other, random.Random(seed))
@@ -387,11 +382,6 @@ def test_the_order_of_outputs_and_of_arguments_counts() -> None:
     assert content_hash(_small(one, ["c"])) != content_hash(_small(other, ["c"]))
 
 
-def test_pure_nodes_may_change_places() -> None:
-    one, other = (RELU, ["x"], "a"), (SIN, ["y"], "b")
-    assert content_hash(_small([one, other], ["a", "b"])) == content_hash(_small([other, one], ["a", "b"]))
-
-
 @pytest.mark.parametrize(
     "effect",
     ["aten.relu_.default", "aten.sin.out", "aten.batch_norm.default", "mine.any.default", "torch.mine"],
@@ -439,41 +429,3 @@ def test_nodes_that_wait_for_each_other_are_refused() -> None:
 
 def test_every_kind_of_input_and_output_has_a_rank() -> None:
     assert set(SPEC_KINDS) == {*InputSpec.__struct_fields__, *OutputSpec.__struct_fields__}
-
-
-def test_references_are_found_wherever_they_stand() -> None:
-    graph = Graph([], [], [], {}, {}, {})
-    trees: list[dict[str, Any]] = [
-        {"as_tensors": [{"name": "a"}, {"name": "b"}]},
-        {"as_nested_tensors": [[{"name": "a"}], [{"name": "b"}]]},
-        {
-            "as_optional_tensors": [
-                {"as_tensor": {"name": "a"}},
-                {"as_none": True},
-                {"as_tensor": {"name": "b"}},
-            ]
-        },
-        {"as_sym_ints": [{"as_name": "a"}, {"as_int": 3}, {"as_name": "b"}]},
-        {"as_sequence": {"kind": "tuple", "items": [_tensor("a"), {"as_sym_bool": {"as_name": "b"}}]}},
-        {
-            "as_mapping": [
-                {"key": {"as_int": 1}, "value": _tensor("a")},
-                {"key": _tensor("b"), "value": {"as_int": 1}},
-            ]
-        },
-        {"as_string_to_argument": {"k": _tensor("a"), "l": {"as_sym_float": {"as_name": "b"}}}},
-        {"as_slice": {"start": _tensor("a"), "stop": {"as_none": True}, "step": _tensor("b")}},
-    ]
-    for tree in trees:
-        argument = msgspec.convert(tree, Argument)
-        assert names_in(argument) == ["a", "b"]
-        renamed = rewritten(argument, Renaming(str.upper, lambda held: held))
-        assert names_in(renamed) == ["A", "B"]
-    assert names_in(Argument(as_sym_int=SymIntArgument(as_int=2))) == []
-    assert graph.nodes == []
-
-
-def test_the_hash_of_a_program_stays_what_it_is() -> None:
-    """Hashes are kept in data bases: another rule is a new `content.HASH_VERSION`."""
-    program = _small([(RELU, ["x"], "a"), (ADD, ["a", "y"], "b")], ["b"])
-    assert content_hash(program) == "gw1:0caaa1cc6da415de1383f6935164396c0d55a6d7075012bfc8a6f9376e441d22"

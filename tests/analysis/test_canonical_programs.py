@@ -5,12 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import io
-import os
-import subprocess
-import sys
-import textwrap
-import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +13,7 @@ from inside.analysis import validate
 from inside.schema import to_tree
 from nightly import one_in
 from programs import Example
-from small_programs import ALL_PROGRAMS, SMALL_PROGRAMS, shared_example, unused_example
+from small_programs import SMALL_PROGRAMS, shared_example, unused_example
 from torch import nn
 from torch.export import Dim
 from torch.utils import _pytree as pytree
@@ -28,12 +22,6 @@ import graphwire
 from graphwire.schema import Program
 
 MAKERS = [*SMALL_PROGRAMS, "structured", "convnet", "decoder"]
-
-
-def _made(name: str) -> Example:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what torch has to say of a model is not what is tested
-        return ALL_PROGRAMS[name]()
 
 
 @functools.cache
@@ -109,38 +97,6 @@ def _is_said_by_torch(record: Program) -> bool:
     """Whether torch's schema describes the program, and each value in it, completely."""
     values = record.graph_module.graph.tensor_values.values()
     return set(record.requires) <= {"outputs"} and all(value.sparse is None for value in values)
-
-
-@pytest.mark.parametrize("name", ["structured", "tied_weights", "convnet"])
-def test_a_second_export_has_the_same_hash(name) -> None:
-    assert graphwire.content_hash(_made(name).program) == graphwire.content_hash(shared_example(name).program)
-
-
-@pytest.mark.slow
-def test_another_process_has_the_same_hashes(tmp_path) -> None:
-    code = """
-        import sys
-        sys.path[:0] = sys.argv[1:]
-        import graphwire
-        from programs import PROGRAMS
-        for name in ("structured", "convnet"):
-            print(graphwire.content_hash(PROGRAMS[name]().program, weights=True))
-    """
-    root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(root / "contrib/demo")],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    expected = [
-        graphwire.content_hash(shared_example(name).program, weights=True)
-        for name in ("structured", "convnet")
-    ]
-    assert done.stdout.split() == expected
 
 
 # ------------------------------------------------------------------------------------------- one model, many ways

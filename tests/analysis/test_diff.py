@@ -140,21 +140,6 @@ def test_the_same_programs_have_nothing_to_say() -> None:
     assert "are the same" in diff_text(found)
 
 
-def test_elements_are_compared_when_asked() -> None:
-    one, other = (graphwire.dumps(_program()) for _ in range(2))
-    torch.manual_seed(1)
-    other = graphwire.dumps(
-        torch.export.export(Net(), (torch.ones(3, 4),), dynamic_shapes=({0: Dim("rows", min=2, max=16)},))
-    )
-    for elements in (False, True):
-        found = graphwire.diff(one, other, weights=elements)
-        assert not found.same
-        assert {change.section for change in found.changes} == {"weight"}
-        assert len(found.changes) == len(found.compared["weight"].differ) == 8
-        measured = [each.max_abs is not None for each in found.compared["weight"].differ.values()]
-        assert measured == [elements] * 8
-
-
 def test_the_text_is_readable() -> None:
     text = diff_text(
         graphwire.diff(_program(), _program("relu", "tanh", "relu", high=8)), a="old.pt2", b="new.pt2"

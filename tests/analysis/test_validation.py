@@ -18,9 +18,6 @@ import torch
 from growth import growth_of
 from inside.analysis import (
     check_valid,
-    is_attribute_path,
-    is_operator_name,
-    is_value_name,
     program_rules as validation,
     validate,
 )
@@ -337,43 +334,6 @@ def test_graphs_that_are_nested_too_deeply_are_a_problem_and_no_crash(tree):
 
 def test_every_variant_of_a_spec_has_a_rule():
     assert set(validation._SPEC_RULES) == {*InputSpec.__struct_fields__, *OutputSpec.__struct_fields__}
-
-
-@pytest.mark.parametrize(
-    "name", ["p_layers_0_weight", "b_x", "add_1", "_custom_obj_0", "L__self___x", "and_1", "_"]
-)
-def test_names_that_torch_gives_values_pass(name):
-    assert is_value_name(name)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "layers.0.weight",
-        "L__self___x",
-        "getattr_L__fn___0",
-        "0",
-        "a b.x",
-        "conv-1.w",
-        "m.slice(None, 1, None).w",
-        "a'b",
-        "a`b\t",
-        "__x__",
-        "line\nbreak\r\0",
-        "\u05e9\u05dc.\u202e\u05e2",
-        "🙂" * 1024,
-    ],
-)
-def test_paths_that_torch_gives_weights_pass(path):
-    assert is_attribute_path(path)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["torch.ops.aten.__and__.Tensor", "_operator.add", "torch.sym_max", "#mylib:op_name", "torch._sym_sqrt"],
-)
-def test_names_that_operators_have_pass(name):
-    assert is_operator_name(name)
 
 
 # ----------------------------------------------------------------------------------------------------------- speed

@@ -25,7 +25,6 @@ from graphwire.errors import (
     ArchiveError,
     DecodeError,
     EncodeError,
-    FormatError,
     GraphwireError,
     MissingRecordError,
 )
@@ -151,9 +150,6 @@ class Format(JsonFormat):
     encode_records = decode_program = None  # type: ignore[assignment]
 
 
-REGISTRY = registry_with(wire_formats=[Format()])
-
-
 @pytest.fixture(scope="module")
 def program() -> ExportedProgram:
     return export(module_of(lambda x: torch.relu(x) + 1), (torch.ones(3),))
@@ -201,15 +197,6 @@ def test_what_a_plugin_raises_is_an_error_of_ours_that_names_it_and_the_node(
     with pytest.raises(EncodeError, match=rf"plugin `Plugin` fails: {kind.__name__}") as saving:
         graphwire.dumps(program, registry=registry)
     assert saving.value.place == "graph.twice"
-
-
-def test_an_error_of_ours_that_a_plugin_causes_names_it_too(program: ExportedProgram) -> None:
-    data = graphwire.dumps(program, format="switched", registry=REGISTRY)
-    SWITCH.raises = KeyError
-    with pytest.raises(FormatError, match=r"models/model.switched.*plugin `Plugin`.*Update or uninstall"):
-        graphwire.loads(data, registry=REGISTRY)
-    with pytest.raises(FormatError, match="plugin `Plugin`"):
-        graphwire.dumps(program, format="switched", registry=REGISTRY)
 
 
 class TimeLimit(TimeoutError):
@@ -374,11 +361,6 @@ def test_an_error_about_the_records_of_weights_is_not_told_of_the_document(path:
     with graphwire.open(path) as archive, pytest.raises(MissingRecordError) as caught:
         archive.read_extra("absent")
     assert (caught.value.file, caught.value.record) == (str(path), "")
-
-
-def test_a_folder_is_named_once(tmp_path: Path) -> None:
-    with pytest.raises(ArchiveError, match=f"^{tmp_path}: this is a folder"):
-        graphwire.load(tmp_path)
 
 
 def test_a_call_with_other_arguments_is_the_usual_error(path: Path) -> None:

@@ -21,7 +21,6 @@ from graphwire.errors import (
     ArchiveError,
     DecodeError,
     EncodeError,
-    GraphwireError,
     TargetError,
 )
 from graphwire.hooks import default_registry
@@ -178,15 +177,6 @@ def test_weights_that_are_not_beside_a_draft_are_refused(
     assert not draft.with_suffix(".pt2").exists()
     assert [(each.place, each.kind) for each in graphwire.verify(draft)] == [("model: weight", "unread")]
     assert graphwire.inspect(draft).methods[0].summary.nodes == 1
-
-
-@pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[]", b'{"schema_version": 1}', b"text"])
-def test_what_is_neither_archive_nor_document_is_an_error(data: bytes, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(data)
-    for source in (data, tmp_path / "file"):
-        with pytest.raises(GraphwireError):
-            graphwire.load(source)
-        assert graphwire.verify(source)
 
 
 @pytest.mark.parametrize("format", ["json", "msgpack", "cbor"])

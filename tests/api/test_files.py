@@ -121,14 +121,6 @@ def test_a_file_object_that_gives_nothing_is_told(data: bytes) -> None:
             graphwire.load(file)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_the_bytes_of_a_file_are_as_good_as_the_file(
-    kind: Callable[[bytes], Any], program: ExportedProgram, data: bytes
-) -> None:
-    assert_same_program(graphwire.loads(kind(data)), program)
-    assert_same_program(graphwire.load(kind(data)), program)
-
-
 def test_loading_from_a_buffer_leaves_the_buffer_alone(program: ExportedProgram, data: bytes) -> None:
     buffer = bytearray(data)
     loaded = graphwire.loads(buffer)
@@ -136,10 +128,6 @@ def test_loading_from_a_buffer_leaves_the_buffer_alone(program: ExportedProgram,
     assert buffer == data
     buffer[:] = bytes(len(buffer))
     assert loaded.state_dict["bias"].tolist() == [9.0, 9.0]
-
-
-def test_saving_the_same_program_twice_gives_the_same_bytes(program: ExportedProgram, data: bytes) -> None:
-    assert graphwire.dumps(program) == data
 
 
 # -------------------------------------------------------------------------------------------------- what else is there
@@ -175,20 +163,6 @@ def test_an_open_file_gives_records_and_payloads_by_name(program: ExportedProgra
         assert {name: bytes(each.view()) for name, each in archive.payloads.records.items()} == {
             name: bytes(each.view()) for name, each in payloads.records.items()
         }
-
-
-def test_example_inputs_are_kept() -> None:
-    args = (torch.randn(2, 3), [1, "text", None, 2.5, True]), {"scale": torch.tensor(2.0)}
-
-    class Model(torch.nn.Module):
-        def forward(self, x: torch.Tensor, options: list[Any], *, scale: torch.Tensor) -> torch.Tensor:
-            return x * scale
-
-    program = export(Model(), *args)
-    loaded = graphwire.loads(graphwire.dumps(program))
-    assert loaded.example_inputs is not None
-    assert_same_program(loaded, program)
-    loaded.module()(*loaded.example_inputs[0], **loaded.example_inputs[1])
 
 
 def test_a_program_without_example_inputs_has_none(program: ExportedProgram) -> None:

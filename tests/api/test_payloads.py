@@ -56,18 +56,6 @@ def weight_records(data: bytes) -> dict[str, int]:
 # ------------------------------------------------------------------------------------------------- what they share
 
 
-def test_a_tied_parameter_is_one_parameter_again() -> None:
-    tied = nn.Linear(3, 3)
-    model = nn.Sequential(tied, nn.ReLU(), tied)
-    model.append(nn.Linear(3, 3))
-    model[3].weight = tied.weight
-    program = export(model, (torch.ones(2, 3),))
-    loaded = through(program)
-    assert len(list(loaded.module().parameters())) == len(list(program.module().parameters())) == 3
-    assert loaded.state_dict["0.weight"] is loaded.state_dict["3.weight"]
-    assert len(weight_records(graphwire.dumps(program))) == 3
-
-
 def test_views_of_one_storage_are_written_once_and_share_again() -> None:
     base = torch.arange(12.0).view(3, 4)
     program = holding(whole=base, row=base[1], turned=base.t(), part=base[1:, ::2])
@@ -76,14 +64,6 @@ def test_views_of_one_storage_are_written_once_and_share_again() -> None:
     state = graphwire.loads(data).state_dict
     state["whole"][1, 2] = -1.0
     assert state["row"][2] == state["turned"][2, 1] == state["part"][0, 1] == -1.0
-
-
-def test_a_parameter_and_a_buffer_share_a_storage() -> None:
-    weight = nn.Parameter(torch.ones(4))
-    loaded = through(holding(weight=weight, seen=weight.detach()[1:]))
-    with torch.no_grad():
-        loaded.state_dict["weight"][1] = 7.0
-    assert loaded.state_dict["seen"][0] == 7.0
 
 
 # Of torch 2.9, whose own way to read it is.
@@ -148,11 +128,6 @@ def test_a_tensor_lies_in_memory_as_it_did(layout: str, copy: bool, tmp_path: Pa
     program = holding(tensor=tensor, weight=nn.Parameter(tensor.clone(), requires_grad=False))
     graphwire.save(program, tmp_path / "tensor.pt2")
     assert_same_program(graphwire.load(tmp_path / "tensor.pt2", copy=copy), program)
-
-
-def test_the_storage_offset_is_kept() -> None:
-    loaded = through(holding(tail=torch.arange(9.0)[6:]))
-    assert loaded.state_dict["tail"].storage_offset() == 6
 
 
 _DTYPES = (

@@ -104,14 +104,6 @@ def test_what_a_target_cannot_express_is_refused_with_every_reason(tmp_path: Pat
     assert not path.exists()
 
 
-def test_a_file_is_converted_for_an_older_release(example: Example, tmp_path: Path) -> None:
-    graphwire.save(example.program, tmp_path / "new.pt2", format="msgpack")
-    graphwire.convert(tmp_path / "new.pt2", tmp_path / "old.pt2", target="torch-2.6")
-    assert graphwire.inspect(tmp_path / "old.pt2").layout.startswith("A4")
-    expected = results(example.program.module(), example.calls)
-    assert_same_values(results(graphwire.load(tmp_path / "old.pt2").module(), example.calls), expected)
-
-
 def test_unknown_targets_and_formats_that_a_target_does_not_read_are_refused(example: Example) -> None:
     with pytest.raises(SchemaVersionError, match=r"there is no target 'torch-0\.4'"):
         graphwire.dumps(example.program, target="torch-0.4")

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from given_plugins import Plugin
 from safetensors.torch import load_file, save_file
 from torch.export import ExportedProgram
 
@@ -561,56 +560,3 @@ def test_a_rank_reads_its_own_elements_only(
 
 
 DIVIDED = {"rows": 0, "columns": 1}
-
-
-class Foreign:
-    """A store that returns what it is told to, and leaves the rest to that of safetensors."""
-
-    name = "foreign"
-    takes_storages = False
-
-    def __init__(self, **returned: Any) -> None:
-        self.returned = returned
-        self.usual = graphwire.Registry.only("graphwire").weight_stores["safetensors"]
-
-    def find(self, folder: Any, location: str) -> str | None:
-        return location if location.endswith(".foreign") else None
-
-    def keeps(self, dtype: str) -> bool:
-        return self.usual.keeps(dtype)
-
-    def open(self, folder: Any, location: str) -> Any:
-        index = self.usual.open(folder, location)
-        return index._replace(files=self.returned.get("files", index.files))
-
-    def write(self, folder: Any, location: str, tensors: Any) -> Any:
-        place, names = self.usual.write(folder, location, tensors)
-        return self.returned.get("location", place), self.returned.get("names", names)
-
-
-@pytest.mark.parametrize(
-    "returned",
-    [
-        {"location": 3},
-        {"location": "../w.foreign"},
-        {"names": {name: 3 for name in PROGRAM.state_dict}},
-        {"names": {}},
-        {"names": None},
-        {"files": {}},
-        {"files": {"w.foreign": "a file"}},
-    ],
-    ids=str,
-)
-def test_what_a_store_returns_is_checked(returned: dict[str, Any], tmp_path: Path) -> None:
-    registry = graphwire.Registry.only("graphwire").extended(Plugin(weight_stores=[Foreign(**returned)]))
-    with pytest.raises(errors.GraphwireError):
-        graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "w.foreign", registry=registry)
-    assert not (tmp_path / "m.pt2").exists()
-
-
-def test_a_store_of_a_plugin_is_named_to_who_lacks_it(tmp_path: Path) -> None:
-    registry = graphwire.Registry.only("graphwire").extended(Plugin(weight_stores=[Foreign()]))
-    graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "w.foreign", registry=registry)
-    check(graphwire.load(tmp_path / "m.pt2", registry=registry))
-    with pytest.raises(errors.WeightsError, match="no plugin provides the weight store 'foreign'"):
-        graphwire.load(tmp_path / "m.pt2")

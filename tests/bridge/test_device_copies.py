@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 import tempfile
@@ -188,22 +187,6 @@ def test_a_default_device_does_not_take_the_buffers() -> None:
         assert Device(CPU).host_buffer(8).is_cpu
     finally:
         torch.set_default_device(None)
-
-
-def test_a_large_file_that_became_shorter_is_an_error_and_its_readers_end(tmp_path: Path) -> None:
-    content = content_of(20_000_000)
-    with (tmp_path / "large").open("wb") as stream, ArchiveWriter(stream) as writer:
-        writer.write_stream("data/weights/weight_0", len(content), [content])
-    before = threading.active_count()
-    with ArchiveReader(tmp_path / "large") as archive:
-        record = payload_record(archive, "data/weights/weight_0", copied=False)
-        os.truncate(tmp_path / "large", 14_000_000)
-        device = LateDevice()
-        copies = DeviceCopies(len(content), 1 << 23)
-        with pytest.raises(ArchiveError, match="shorter"), copies:
-            copies.copy(record, CPU, device)
-    assert threading.active_count() == before
-    assert not device.pending
 
 
 _LOAD_TO_NOWHERE = """

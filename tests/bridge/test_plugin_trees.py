@@ -61,9 +61,3 @@ def test_a_version_that_the_serializer_does_not_read_is_refused_by_its_name(vers
 def test_a_context_that_the_serializer_does_not_read_again_is_refused() -> None:
     with pytest.raises(EncodeError, match="could not decode"):
         written(BoxSerializer((1, "raise")))
-
-
-@pytest.mark.parametrize("tree", ["x", None, 3, float("inf"), [1, {"a": "ü"}], True])
-@pytest.mark.parametrize("version", [1, 2])
-def test_what_is_a_tree_comes_back(tree: Any, version: int) -> None:
-    assert "plugin_trees.Box" in written(BoxSerializer((version, tree)))

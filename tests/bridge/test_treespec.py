@@ -183,21 +183,6 @@ def test_a_context_that_nothing_can_say_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        *(
-            (text, SchemaError)
-            for text in ("", "[", "null", "[1]", "[1, null]", "[1, []]", '[1, {"type": null}]')
-        ),
-        *((text, SchemaError) for text in ("[1, {}, 2]", spec_text(3), spec_text(None, "x"), "[" * 5 + "1")),  # type: ignore[arg-type]
-        (spec_text("builtins.tuple").replace("[1", "[2", 1), SchemaError),
-        (spec_text("builtins.tuple").replace("}]", ', "x": 1}]'), SchemaError),
-        (spec_text(None, None, [LEAF]), SchemaError),
-        (spec_text("builtins.tuple", "null", [3]), SchemaError),
-        (spec_text("builtins.tuple", "[]"), DecodeError),
-        (spec_text("builtins.tuple@2"), DecodeError),
-        (spec_text("builtins.dict@0", "[]"), DecodeError),
-        (spec_text("builtins.dict", "[]", [LEAF]), DecodeError),
-        (spec_text("builtins.dict", "[" * 100_000), DecodeError),
-        (spec_text("builtins.dict", "9" * 10_000), DecodeError),
         (spec_text("collections.namedtuple", "tests.Place", [LEAF]), DecodeError),
         (spec_text("torch.return_types.topk", "null", [LEAF]), DecodeError),
         (spec_text("tests.Box", '[["low", "nothing"], []]', [LEAF, LEAF]), DecodeError),
@@ -207,9 +192,6 @@ def test_a_context_that_nothing_can_say_is_refused() -> None:
         (spec_text("tests.Ring", "text"), DecodeError),
         (spec_text("tests.Bag", "text"), DecodeError),
         (spec_text("tests.Bag@3", "1"), DecodeError),
-        (spec_text("builtins.tuple@" + "9" * 5000), UnknownTypeError),
-        (spec_text("os.system"), UnknownTypeError),
-        (spec_text("collections.namedtuple", "os.system"), UnknownTypeError),
         (
             spec_text("builtins.dict", '[{"__enum__": true, "fqn": "antigravity:Nothing", "name": "A"}]'),
             UnknownTypeError,

@@ -8,7 +8,7 @@ from typing import Any
 from corpus_documents import same, stepped_up
 from hypothesis import given, settings, strategies as st
 from inside.analysis import validate
-from inside.evolve import CURRENT, STEPS, compact_5_3, operators_down, schema_7_3, upgrade
+from inside.evolve import CURRENT, STEPS, compact_5_3, operators_down, upgrade
 from inside.schema import program_from_tree
 
 from graphwire.schema import Version
@@ -201,18 +201,6 @@ def test_stack_traces_go_into_the_file_table_and_come_back(document: Tree) -> No
     compact = compact_5_3.down(tree, _refuse)
     assert same(compact_5_3.up(compact), tree)
     assert same(compact_5_3.down(compact_5_3.up(compact), _refuse), compact)
-
-
-@given(st.lists(st.sampled_from(EXPRESSIONS), min_size=1))
-def test_expressions_come_back_as_they_were(texts: list[str]) -> None:
-    graph = {"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_bool_values": {}}
-    values = {f"v{index}": {"as_expr": {"expr_str": text, "hint": None}} for index, text in enumerate(texts)}
-    tree = {
-        "graph_module": {"graph": {**graph, "sym_int_values": values}},
-        "range_constraints": {},
-        "schema_version": {"major": 7, "minor": 3},
-    }
-    assert schema_7_3.down(schema_7_3.up(tree), _refuse) == tree
 
 
 def _refuse(obstacle: object) -> None:

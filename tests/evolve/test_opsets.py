@@ -94,12 +94,6 @@ def targets_of(program: Program) -> list[str]:
 # ----------------------------------------------------------------------------------------------------------- planning
 
 
-def test_equal_versions_need_nothing() -> None:
-    found = planner.plan(program_with("a.b", lib=3), {"lib": 3, "other": 1}, [])
-    assert found.steps == ()
-    assert found.lines() == ["nothing to do"]
-
-
 @pytest.mark.parametrize(("has", "wants"), [(0, 3), (3, 0)])
 def test_a_namespace_that_keeps_no_versions_needs_nothing(has: int, wants: int) -> None:
     assert planner.plan(program_with(lib=has), {"lib": wants}, []).steps == ()
@@ -355,20 +349,6 @@ def test_the_command_refuses_with_the_places(tmp_path: Path, capsys: pytest.Capt
 
 
 # ----------------------------------------------------------------------------------------------------- missing plugins
-
-
-def test_operators_that_nobody_has_are_told_together() -> None:
-    record, payloads = graphwire.to_schema(export())
-    graph = record.graph_module.graph
-    first, second = graph.nodes
-    first.target, second.target = "torch.ops.gone.a.default", "torch.ops.aten.addd.Tensor"
-    with pytest.raises(UnknownOperatorError) as caught:
-        graphwire.from_schema(record, payloads)
-    text = str(caught.value)
-    assert "gone.a" in text
-    assert "nodes[0]" in text
-    assert "addd" in text
-    assert "aten::add" in text
 
 
 # -------------------------------------------------------------------------------------------------------------- opaque

@@ -191,12 +191,6 @@ def test_an_entry_point_may_name_an_object_and_a_missing_one_is_broken(install: 
     assert list(registry.wire_formats) == ["inner"]
 
 
-def test_malformed_entry_points_of_a_stranger_are_a_warning(install: Install) -> None:
-    install("gw-malformed", "1", "[graphwire]\nno equals sign here\n")
-    with pytest.warns(GraphwirePluginWarning, match="gw-malformed==1"):
-        Registry.only()
-
-
 def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is_needed(
     install: Install,
 ) -> None:
@@ -380,12 +374,6 @@ def test_a_registry_of_objects_holds_just_these() -> None:
     assert (info.name, info.distribution, str(info)) == ("Plugin", "", "plugin `Plugin`")
     assert len(info.hooks) == 5
     assert info.names["opset_upgrader"] == ("test 1->2 test::a", "test 1->2 test::b")
-
-
-def test_a_module_is_a_plugin() -> None:
-    registry = Registry.of(treespecs)
-    assert registry.plugins[0].name == "graphwire_plugins.treespecs"
-    assert "builtins.tuple" in registry.container_types.serializers
 
 
 def test_a_broken_object_is_an_error() -> None:

@@ -17,7 +17,6 @@ from graphwire.errors import (
     DecodeError,
     MissingFormatError,
     MissingPluginError,
-    UnknownFormatError,
     ValidationError,
 )
 from graphwire.hooks import PluginInfo, Registry, Tree, TreeSpec
@@ -117,33 +116,6 @@ def test_a_name_that_would_be_more_in_a_command_line_is_refused(
     record.plugins = [PluginRequirement(distribution, version, ["treespec_serializer:tests.Row"])]
     with pytest.raises(ValidationError, match="is not a valid distribution"):
         graphwire.from_schema(record, payloads, registry=Registry(INSTALLED))
-
-
-def test_a_file_in_a_foreign_format_says_what_to_install(program: Any) -> None:
-    class Plain:
-        name, suffix, media_type = "plain", ".plain", "text/plain"
-
-        def encode(self, tree: Tree) -> bytes:
-            return JsonFormat().encode(tree)
-
-        def decode(self, buffer: Any) -> Tree:
-            return JsonFormat().decode(buffer)
-
-        def matches(self, head: bytes) -> bool:
-            return False
-
-    registry = Registry([*INSTALLED, loaded(PluginInfo("plain", "gw-plain", "0.3"), wire_formats=[Plain()])])
-    simple = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
-    data = graphwire.dumps(simple, format="plain", registry=registry)
-    assert graphwire.loads(data, registry=registry).graph is not None
-    with pytest.raises(
-        UnknownFormatError,
-        match=r"gw-plain>=0.3: check(?s:.)*format plain comes with gw-plain 0.3",
-    ):
-        graphwire.loads(data, registry=Registry(INSTALLED))
-    blocked = PluginInfo("plain", "gw-plain", "0.3", status="blocked", reason="it is dropped")
-    with pytest.raises(UnknownFormatError, match=r"`plain` of gw-plain==0.3 is blocked"):
-        graphwire.loads(data, registry=Registry([*INSTALLED, LoadedPlugin(blocked, ())]))
 
 
 def test_a_context_of_an_older_version_is_made_to_fit_the_structure(program: Any) -> None:

@@ -188,15 +188,6 @@ def test_a_namespace_of_two_versions_is_an_error_for_its_own_operators_alone(pat
             assert owner in str(caught.value)
 
 
-def test_a_format_of_two_is_an_error_for_those_who_ask_for_it(path: Path, program: Any) -> None:
-    registry = discovered(path, "twin_one", "twin_two")
-    with pytest.raises(
-        PluginConflictError, match=r"gw-rival-twin-one==1\.5 and by .*gw-rival-twin-two==1\.5"
-    ):
-        graphwire.dumps(program, format="twin", registry=registry)
-    assert Registry.only("graphwire", "twin_one").wire_format("twin").suffix == ".twinone"
-
-
 GOOD = """
 class Other(Format): name, suffix = "good_NAME", ".goodNAME"
 class Wrong(Format): decode = None

@@ -11,7 +11,6 @@ from inside.schema import (
     OPERATIONS,
     Expression,
     call,
-    check_expression,
     check_range_key,
     evaluate,
     float_number,
@@ -111,14 +110,3 @@ def test_a_range_is_of_what_can_be_solved() -> None:
     for text in ("2**s0", "+".join(["s0*s1"] * 30)):
         with pytest.raises(ExpressionError, match="the key of a range"):
             check_range_key(text)
-
-
-@pytest.mark.parametrize("depth", [10, 100, 1000, 10_000])
-def test_depth_ends_in_an_error_of_ours(depth: int) -> None:
-    for opening, closing in (("Abs(", ")"), ("Pow(", ", Integer(1))"), ("Add(Integer(1), ", ")")):
-        text = opening * depth + "Integer(1)" + closing * depth
-        if depth <= 100:
-            check_expression(text)
-        else:
-            with pytest.raises(ExpressionError):
-                check_expression(text)

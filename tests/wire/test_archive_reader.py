@@ -268,11 +268,6 @@ def test_a_folder_and_a_device_are_refused(tmp_path: Path) -> None:
         ArchiveReader("/dev/zero")
 
 
-def test_a_missing_file_is_the_usual_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        ArchiveReader(tmp_path / "none.pt2")
-
-
 def test_a_text_file_object_is_refused(path: Path) -> None:
     with path.open(encoding="latin-1") as file, pytest.raises(ArchiveError, match="binary mode"):
         ArchiveReader(cast(BinaryIO, file))

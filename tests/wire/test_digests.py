@@ -157,32 +157,6 @@ def test_programs_are_saved_when_the_interpreter_ends(many: bytes, tmp_path: Pat
     assert [Path(name).read_bytes() == many for name in names] == [True] * 3
 
 
-def test_a_small_record_that_was_changed_with_its_checksum_is_found(many: bytes) -> None:
-    weight = bytearray(records(many)["data/weights/weight_3"])
-    weight[7] ^= 1
-    changed = rewritten(many, **{"data/weights/weight_3": bytes(weight)})
-    (problem,) = graphwire.verify(changed)
-    together = json.loads(records(many)[MANIFEST])["together"][0]["sizes"]
-    first, *_, last = together
-    assert "data/weights/weight_3" in together
-    assert problem.place == f"records 'program/{first}' to 'program/{last}'"
-    assert problem.kind == "record"
-    assert f"of these {len(together)} records at least one is not" in problem.message
-    with pytest.raises(errors.ChecksumError, match=r"weight_0.*SHA-256"):
-        graphwire.loads(changed, verify=True)
-    graphwire.loads(changed)
-
-
-def test_bytes_that_moved_from_a_record_to_the_next_are_found(many: bytes) -> None:
-    """What is hashed is the same then."""
-    found = records(many)
-    first, second = found["data/weights/weight_3"], found["data/weights/weight_4"]
-    moved = {"data/weights/weight_3": first[:-4], "data/weights/weight_4": first[-4:] + second}
-    problems = [p for p in graphwire.verify(rewritten(many, **moved)) if p.kind == "record"]
-    assert [p.place for p in problems] == [f"record 'program/data/weights/weight_{i}'" for i in (3, 4)]
-    assert "and the manifest lists" in problems[0].message
-
-
 def test_of_records_that_share_a_digest_the_damaged_one_is_named(many: bytes) -> None:
     with zipfile.ZipFile(io.BytesIO(many)) as archive:
         member = archive.getinfo("program/data/weights/weight_5")
@@ -297,14 +271,6 @@ def test_a_thread_that_is_had_late_hashes_nothing_twice(
     assert found == {name: sha256(content) for name, content in contents.items()}
 
 
-def test_no_record_is_listed_twice(many: bytes) -> None:
-    manifest = json.loads(records(many)[MANIFEST])
-    name, *_ = manifest["together"][0]["sizes"]
-    manifest["sha256"][name] = sha256(records(many)[name])
-    (problem,) = graphwire.verify(rewritten(many, **{MANIFEST: json.dumps(manifest).encode()}))
-    assert (problem.kind, "more than once" in problem.message) == ("manifest", True)
-
-
 def test_a_save_that_fails_leaves_no_thread(many: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digests, "_processors", lambda: 2)
 
@@ -331,24 +297,6 @@ def test_a_save_that_fails_leaves_no_thread(many: bytes, monkeypatch: pytest.Mon
     assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-sha256")]
 
 
-def test_a_record_that_was_changed_with_its_checksum_is_found(data: bytes) -> None:
-    weight = bytearray(records(data)["data/weights/weight_0"])
-    weight[7] ^= 1
-    changed = rewritten(data, **{"data/weights/weight_0": bytes(weight)})
-    assert [(p.place, p.kind) for p in graphwire.verify(changed)] == [
-        ("record 'program/data/weights/weight_0'", "record")
-    ]
-    with pytest.raises(errors.ChecksumError, match=r"weight_0.*SHA-256"):
-        graphwire.loads(changed, verify=True)
-    graphwire.loads(changed)
-
-
-def test_records_that_the_manifest_and_the_archive_do_not_both_have_are_found(data: bytes) -> None:
-    changed = rewritten(data, **{"extra/note": None, "extra/other": b"x"})
-    found = {(p.place, p.kind) for p in graphwire.verify(changed)}
-    assert found == {("record 'extra/note'", "manifest"), ("record 'extra/other'", "manifest")}
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -368,24 +316,6 @@ def test_a_damaged_manifest_is_a_problem_and_no_hindrance(data: bytes, content: 
         graphwire.loads(changed, verify=True)
 
 
-def test_a_file_without_its_manifest_lacks_nothing_else(data: bytes) -> None:
-    assert [p.kind for p in graphwire.verify(rewritten(data, **{MANIFEST: None}))] == ["manifest"]
-
-
-def test_chunks_of_any_size_come_to_one_digest(tmp_path: Path) -> None:
-    content = random.Random(0).randbytes(5 << 20)
-    path = tmp_path / "file"
-    with path.open("wb") as stream, ArchiveWriter(stream, digests=Digests()) as archive:
-        archive.write_stream("whole", len(content), [content])
-        parts = [content[:10], content[10 : 3 << 20], content[3 << 20 :]]
-        archive.write_stream("parts", len(content), parts)
-        archive.write_stream("empty", 0, [])
-    with ArchiveReader(path) as archive:
-        listed = read_manifest(archive.read(MANIFEST)).sha256
-    assert listed["whole"] == listed["parts"] == hashlib.sha256(content).hexdigest()
-    assert listed["empty"] == hashlib.sha256(b"").hexdigest()
-
-
 class _Copy(bytearray):
     """Memory that can be seen to be gone."""
 
@@ -393,7 +323,7 @@ class _Copy(bytearray):
 @pytest.mark.parametrize("lent", [True, False])
 def test_large_and_small_records_in_any_order_have_their_digests(lent: bool) -> None:
     draw = random.Random(1)
-    contents = {f"record_{i}": draw.randbytes(draw.choice([100, 1 << 20, 3 << 20])) for i in range(30)}
+    contents = {f"record_{i}": draw.randbytes(draw.choice([0, 100, 1 << 20, 3 << 20])) for i in range(30)}
     with ArchiveWriter(stream := io.BytesIO(), digests=Digests()) as archive:
         for name, content in contents.items():
             chunks = [content[start : start + (1 << 19)] for start in range(0, len(content), 1 << 19)]
@@ -419,21 +349,6 @@ def test_few_copies_are_kept_until_they_are_hashed() -> None:
             most = max(most, sum(each() is not None for each in made))
     assert 1 <= most <= 3
     assert not any(each() for each in made)
-
-
-def test_an_archive_that_fails_leaves_no_thread() -> None:
-    def fails() -> Iterator[bytes]:
-        yield bytes(1 << 20)
-        raise OSError("gone")
-
-    def write() -> None:
-        with ArchiveWriter(io.BytesIO(), digests=Digests()) as archive:
-            archive.write_stream("whole", 4 << 20, [bytes(4 << 20)], lent=True)
-            archive.write_stream("half", 2 << 20, fails(), lent=True)
-
-    with pytest.raises(OSError, match="gone"):
-        write()
-    assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-sha256")]
 
 
 def test_a_failure_at_the_end_leaves_no_thread() -> None:

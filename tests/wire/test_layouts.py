@@ -323,56 +323,11 @@ def test_a_program_is_completed_with_what_stands_beside_it() -> None:
     assert program.requires == ["codecs", "lazy-bits", "placement"]
 
 
-def test_big_endian_records_are_turned_around() -> None:
-    stream = io.BytesIO()
-    with ArchiveWriter(stream, root="x", records={"byteorder": b"big"}) as archive:
-        archive.write("models/model.json", DOCUMENT, compress=False)
-        archive.write("data/weights/model_weights_config.json", config(w=entry("weight_0")), compress=False)
-        archive.write("data/constants/model_constants_config.json", config(), compress=False)
-        archive.write("data/weights/weight_0", b"\x3f\x80\x00\x00\x40\x00\x00\x00", compress=False)
-    (record,) = open_layout(ArchiveReader(stream.getvalue())).payloads_of("model").records.values()
-    assert bytes(record.view()) == torch.tensor([1.0, 2.0]).numpy().tobytes()
-
-
 def test_a_weight_on_the_meta_device_has_no_elements() -> None:
     layout = b2(config(w=entry("weight_0", device="meta")), **{"data/weights/weight_0": b""})
     payloads = layout.payloads_of("model")
     assert payloads.weights["w"].placement == "meta"
     assert payloads.problems() == []
-
-
-@pytest.mark.parametrize(
-    ("weights", "kind"),
-    [
-        (config(w=entry("weight_9")), "missing-record"),
-        (config(w=entry("../../models/model.json")), "missing-record"),
-        (config(w={**entry("weight_0"), "shared": "data/weights/weight_9"}), "missing-record tie"),
-        (config(w=entry("weight_0", size=1 << 62)), "extent"),
-        (config(w=entry("weight_0", size=-1)), "extent"),
-        (config(w=entry("weight_0", size=3)), "extent"),
-        (config(w=entry("weight_0", dtype=0)), "extent"),
-    ],
-)
-def test_payloads_that_do_not_fit_are_problems(weights: bytes, kind: str) -> None:
-    problems = b2(weights, **{"data/weights/weight_0": bytes(8)}).payloads_of("model").problems()
-    assert " ".join(problem.kind for problem in problems) == kind
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"[]",
-        b'{"config": []}',
-        b'{"config": {"w": {}}}',
-        b"[" * 100_000,
-        b'{"config": {}, "config": {}}',
-        b'{"config": {"\xff": 1}}',
-    ],
-)
-def test_a_damaged_config_is_named(content: bytes) -> None:
-    with pytest.raises(ArchiveError, match="model_weights_config"):
-        b2(content).payloads_of("model")
 
 
 # ------------------------------------------------------------------------------------------------------- write
@@ -558,12 +513,6 @@ def test_members_that_could_be_run_are_reported_and_never_loaded(
     assert name in problem.place
     assert [each.place for each in executable_members(ArchiveReader(data))] == [problem.place]
     graphwire.loads(data)
-
-
-def test_inspection_says_the_layout(tmp_path: Path) -> None:
-    path = tmp_path / "program.pt2"
-    graphwire.save(_program(), path)
-    assert graphwire.inspect(path).layout == "B2 (torch 2.9 and later)"
 
 
 def test_example_inputs_of_a_user_s_class_are_dropped_with_a_warning(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import itertools
 import multiprocessing
 import os
 import re
@@ -78,15 +77,6 @@ def test_an_index_looks_at_a_blob_when_asked(tmp_path: Path) -> None:
     assert "0" * 64 not in index.tensors
     assert "../blobs.json" not in index.tensors
     assert "blobs.json" not in index.files
-
-
-def test_three_programs_share_what_is_equal(tmp_path: Path) -> None:
-    backbone = [bytes([each]) * 5000 for each in range(5)]
-    sizes = []
-    for head in (b"one", b"other", b"third"):
-        STORE.write(Folder(tmp_path), "", storages(*backbone, head))
-        sizes.append(sum(map(len, contents_of(tmp_path).values())))
-    assert [later - earlier for earlier, later in itertools.pairwise(sizes)] == [5, 5]
 
 
 def _no_links(*_: object, **__: object) -> None:
