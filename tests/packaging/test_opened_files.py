@@ -29,6 +29,7 @@ THROUGH = {
     "self._place(store).folder.open": "a folder",
     "self._folder.open": "a folder",
     "folder.open": "a folder",
+    "beside.open": "a folder",
     "self.open": "the method itself",
     "part.open": "a `LocalFile`",
     "kept.open": "a `LocalFile`",
