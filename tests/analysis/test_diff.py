@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 import time
@@ -116,6 +117,20 @@ def test_another_shape_is_said_once_and_its_consequences_counted() -> None:
     assert "only because of other inputs" in text
     assert text.count("[2, 4] → [3, 4]") == 1
     assert "Weights\n  2, as under Inputs" in text
+
+
+def test_a_node_with_other_results_of_the_same_inputs_is_changed_and_its_readers_follow_from_it() -> None:
+    other = copy.deepcopy(_program())
+    graph = other.graph_module.graph
+    first = next(node for node in graph.nodes if "relu" in str(node.target))
+    for node in (first, *first.users):  # as another release of torch may trace them
+        node.meta["val"] = node.meta["val"].t().clone(memory_format=torch.contiguous_format).t()
+    found = graphwire.diff(_program(), other)
+    assert [(change.name, change.derived) for change in found.nodes] == [
+        (first.name, False),
+        *((node.name, True) for node in first.users),
+    ]
+    assert first.name in diff_text(found)
 
 
 def test_weights_are_listed_where_they_are_not_as_their_inputs() -> None:

@@ -76,11 +76,15 @@ export function diffGraphs(a: Side, b: Side, onMatch?: OnMatch, place = ""): { r
   const matchedB = new Set(pairs.map(([, other]) => other));
   const moved = movedNodes(stepsA, stepsB, pairs);
   const found: (readonly [number, NodeChange])[] = [];
-  for (const [one, other] of pairs) {
+  const differing = differingInputs(a, b, names);
+  for (const [one, other] of [...pairs].sort(([, x], [, y]) => x - y)) {
     const [nodeA, nodeB] = [a.graph.nodes[one] as Node, b.graph.nodes[other] as Node];
     const details = nodeDetails(a, b, nodeA, nodeB, names);
+    const ofResults = details.filter((detail) => detail.what.startsWith("result")).length;
     if (details.length > 0 || moved.has(other)) {
-      const derived = details.length > 0 && details.every((detail) => detail.what.startsWith("result"));
+      const step = stepsB[other] as Step;
+      const derived = ofResults > 0 && ofResults === details.length && step.uses.some((name) => differing.has(name));
+      if (ofResults > 0) for (const name of step.makes) differing.add(name);
       const kind = details.length > 0 ? "changed" : "moved";
       found.push([other, changeOf(kind, nodeB, place, { index_a: one, index_b: other }, details, derived)]);
     }
@@ -96,6 +100,17 @@ export function diffGraphs(a: Side, b: Side, onMatch?: OnMatch, place = ""): { r
     if (!matchedB.has(index)) found.push([index, changeOf("added", node, place, { index_b: index })]);
   });
   return { changes: found.sort(([x], [y]) => x - y).map(([, change]) => change), names };
+}
+
+/** The inputs of side B that side A also has, of another type or shape. */
+function differingInputs(a: Side, b: Side, names: Names): Set<string> {
+  const matched = [...a.identities.keys()].map((name) => [name, names.get(name)] as const);
+  return new Set(
+    matched.flatMap(([name, other]) => {
+      if (other === undefined) return [];
+      return factDetails(valueFacts(a.graph, name, a.labels), valueFacts(b.graph, other, b.labels)).length > 0 ? [other] : [];
+    }),
+  );
 }
 
 function changeOf(

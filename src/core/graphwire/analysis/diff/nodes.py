@@ -211,10 +211,20 @@ def diff_graphs(a: Side, b: Side, place: str = "") -> tuple[list[NodeChange], di
     found: list[tuple[float, NodeChange]] = []
     matched_a, matched_b = dict(pairs), {other: one for one, other in pairs}
     moved = _moved(steps_a, steps_b, pairs)
-    for one, other in pairs:
+    differing = {
+        names[name]
+        for name in a.identities
+        if name in names
+        and value_facts(a.graph, name, a.labels) != value_facts(b.graph, names[name], b.labels)
+    }
+    """The values of side B whose type or shape differs."""
+    for one, other in sorted(pairs, key=lambda pair: pair[1]):
         node_a, node_b = a.graph.nodes[one], b.graph.nodes[other]
         details = list(_node_details(a, b, node_a, node_b, names))
-        derived = bool(details) and all(detail.what.startswith("result") for detail in details)
+        of_results = [detail.what.startswith("result") for detail in details]
+        derived = any(of_results) and all(of_results) and not differing.isdisjoint(steps_b[other].uses)
+        if any(of_results):
+            differing.update(steps_b[other].makes)
         if details or other in moved:
             kind: Literal["changed", "moved"] = "changed" if details else "moved"
             found.append((other, _change(kind, node_b, place, one, other, details, derived)))
