@@ -63,6 +63,40 @@ def guard_cases() -> Iterator[Case]:
         yield good(f"guards/{name}", "EXP-30 EXP-36", f"a guard: {text}", simple(guards_code=[text]))
 
 
+def held_cases() -> Iterator[Case]:
+    """Weights in either config, and inputs that name one weight."""
+
+    def buffer(name: str, persistent: bool, of: str = "b") -> Tree:
+        return {"buffer": {"arg": {"name": name}, "buffer_name": of, "persistent": persistent}}
+
+    def of(name: str, valid: bool, specs: list[Tree], weights: list[str], constants: list[str]) -> Case:
+        inputs = [tensor(f"v{index}") for index in range(len(specs))]
+        contents = graph(inputs, [], [], {f"v{index}": meta() for index in range(len(specs))})
+        payloads = [
+            {each: Payload(f"{stem}_{each}", numbers(6), meta(), is_param=False) for each in names}
+            for stem, names in (("weight", weights), ("tensor", constants))
+        ]
+        archive = Archive({"model": program(contents, specs)}, *payloads)
+        about = name.replace("_", " ")
+        return _case(
+            f"signatures/{name}",
+            "SIG-22 SIG-5" if valid else "SIG-22",
+            about,
+            archive.build(),
+            valid,
+            "payloads",
+        )
+
+    parameter = {"parameter": {"arg": {"name": "v0"}, "parameter_name": "b"}}
+    constant = {"tensor_constant": {"arg": {"name": "v1"}, "tensor_constant_name": "b"}}
+    yield of("persistent_buffer_among_constants", True, [buffer("v0", True)], [], ["b"])
+    yield of("other_buffer_among_weights", True, [buffer("v0", False)], ["b"], [])
+    yield of("one_buffer_of_two_inputs", True, [buffer("v0", True), buffer("v1", True)], ["b"], [])
+    yield of("one_buffer_persistent_and_not", False, [buffer("v0", True), buffer("v1", False)], ["b"], [])
+    yield of("one_name_of_a_parameter_and_a_buffer", False, [parameter, buffer("v1", True)], ["b"], [])
+    yield of("one_name_of_a_buffer_and_a_constant", False, [buffer("v0", False), constant], [], ["b"])
+
+
 def document_cases() -> Iterator[Case]:
     """Literals, names, and JSON inside of text."""
     infinite = {"as_float": "-Infinity"}
@@ -90,6 +124,7 @@ def document_cases() -> Iterator[Case]:
         "a user input that is another literal than that of the graph",
         program(graph([{"as_int": 3}], [], [], {}), [{"user_input": {"arg": {"as_int": 4}}}]),
     )
+    yield from held_cases()
     number = {"as_sym_int": {"as_int": 3}}
     returning = edited(simple(), f"{GRAPH}.outputs.0", number)
     yield good(

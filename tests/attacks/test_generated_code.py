@@ -320,6 +320,36 @@ def test_what_a_loaded_program_holds_is_what_its_module_takes(
     assert all(torch.equal(each, Held()(*INPUTS[:1])) for each in results)
 
 
+@pytest.mark.filterwarnings("ignore:A model attribute")
+@pytest.mark.parametrize("name", [*"wutk"])
+@pytest.mark.parametrize("flips", [True, False])
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_weight_is_held_as_its_input_says_wherever_a_file_has_it(
+    name: str, flips: bool, moves: bool
+) -> None:
+    good = Victim.of(graphwire.dumps(export(Held(), INPUTS[:1])))
+    tree, records = good.document, dict[str, bytes]()
+    configs = {each: json.loads(good.records[each]) for each in (WEIGHTS, CONSTANTS)}
+    own, other = sorted(configs.values(), key=lambda config: name not in config["config"])
+    if moves:
+        entry = other["config"][name] = own["config"].pop(name)
+        folders = ["data/weights/", "data/constants/"]
+        moved = {each + entry["path_name"]: good.records.get(each + entry["path_name"]) for each in folders}
+        records = dict.fromkeys(moved, next(filter(None, moved.values())))
+    for spec in get(tree, "graph_module.signature.input_specs"):
+        if flips and (buffer := spec.get("buffer", {})).get("buffer_name") == name:
+            buffer["persistent"] ^= True
+    records |= {each: json.dumps(config).encode() for each, config in configs.items()}
+    data = good.with_records({**records, DOCUMENT: json.dumps(tree).encode()})
+    modules = []
+    for load in (lambda: graphwire.loads(data).module(), lambda: graphwire.load_module(data)):
+        with suppress(GraphwireError):
+            modules.append(load())
+    assert len(modules) == 2
+    assert len({tuple(each.state_dict()) for each in modules}) < 2
+    assert all(torch.equal(each(*INPUTS[:1]), Held()(*INPUTS[:1])) for each in modules)
+
+
 def test_a_constant_that_is_a_parameter_is_refused_by_a_save() -> None:
     program = export(Held(), INPUTS[:1])
     program.constants["k"] = nn.Parameter(program.constants["k"])

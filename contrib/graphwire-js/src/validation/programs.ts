@@ -156,16 +156,36 @@ function checkSignature(program: Program, place: string): void {
   if (signature.input_specs.length !== graph.inputs.length) refuse("another number of input_specs than inputs", place);
   if (signature.output_specs.length !== graph.outputs.length) refuse("another number of output_specs than outputs", place);
   const targets = { parameter: new Set<string>(), buffer: new Set<string>(), input: new Set<string>() };
+  const roles = new Map<string, string>();
   signature.input_specs.forEach((spec, index) => {
     const at = `${place}.input_specs[${index}]`;
     checkInput(spec, graph.inputs[index] as Argument, at);
     if (spec.variant === "parameter") targets.parameter.add(spec.value.parameter_name);
     if (spec.variant === "buffer") targets.buffer.add(spec.value.buffer_name);
+    const [name, role] = heldBy(spec);
+    if (name !== null && (roles.get(name) ?? role) !== role) refuse(`${JSON.stringify(name)} in two roles`, at);
+    if (name !== null) roles.set(name, role);
     if (spec.variant === "user_input") for (const [name] of valuesIn(spec.value.arg)) targets.input.add(name);
   });
   signature.output_specs.forEach((spec, index) => {
     checkOutput(spec, graph.outputs[index] as Argument, targets, `${place}.output_specs[${index}]`);
   });
+}
+
+/** The weight or constant that an input names, and as what; null if none. */
+function heldBy(spec: InputSpec): [name: string | null, role: string] {
+  switch (spec.variant) {
+    case "parameter":
+      return [spec.value.parameter_name, spec.variant];
+    case "buffer":
+      return [spec.value.buffer_name, `${spec.variant} ${spec.value.persistent}`];
+    case "tensor_constant":
+      return [spec.value.tensor_constant_name, spec.variant];
+    case "custom_obj":
+      return [spec.value.custom_obj_name, spec.variant];
+    default:
+      return [null, spec.variant];
+  }
 }
 
 function checkInput(spec: InputSpec, input: Argument, place: string): void {

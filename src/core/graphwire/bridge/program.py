@@ -429,6 +429,12 @@ def decode_values(context: DecodeContext, request: DecodeRequest) -> tuple[dict[
         context, payloads.constants, CONSTANTS, encoded, ties_noted=noted, weights=state
     )
     check_weights(record, payloads, {**constants, **state})
+    for spec in record.graph_module.signature.input_specs:  # a file may have it in either config
+        if (held := schema.held_by(spec)) is not None:
+            kept = spec.parameter is not None or (spec.buffer is not None and spec.buffer.persistent)
+            own, other = (state, constants) if kept else (constants, state)
+            if held.name not in own and held.name in other:
+                own[held.name] = other.pop(held.name)
     context.constants = constants
     return state, constants
 

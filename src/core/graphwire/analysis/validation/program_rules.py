@@ -161,6 +161,24 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
     parameters = [spec.parameter.parameter_name for spec in inputs if spec.parameter is not None]
     buffers = [spec.buffer.buffer_name for spec in inputs if spec.buffer is not None]
     good = are_attribute_paths([*parameters, *buffers])
+    roles = (
+        {*parameters},
+        {spec.buffer.buffer_name for spec in inputs if spec.buffer is not None and spec.buffer.persistent},
+        {
+            spec.buffer.buffer_name
+            for spec in inputs
+            if spec.buffer is not None and not spec.buffer.persistent
+        },
+        {spec.tensor_constant.tensor_constant_name for spec in inputs if spec.tensor_constant is not None},
+        {spec.custom_obj.custom_obj_name for spec in inputs if spec.custom_obj is not None},
+    )
+    if sum(map(len, roles)) > len(names := set[str]().union(*roles)):
+        for name in sorted(names):
+            if sum(name in each for each in roles) > 1:
+                message = (
+                    f"inputs name {quoted(name)} in two roles, or as a buffer that is persistent and is not"
+                )
+                walk.report((place, ".input_specs"), "duplicate", message)
     for index, (spec, argument) in enumerate(zip_longest(inputs, graph.inputs[: len(inputs)])):
         if not (good and argument is not None and _is_good_held(spec, argument, targets)):
             _check_spec(walk, (place, ".input_specs", index), spec, argument, targets)
