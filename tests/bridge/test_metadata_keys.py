@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from given_plugins import Plugin, registry_with
+from given_plugins import Plugin, put_distribution, registry_with
 from torch import nn
 from torch.export import ExportedProgram, export
 
@@ -100,11 +100,7 @@ def test_what_no_plugin_here_declares_is_kept_as_its_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by a load and save without the plugin, which the file names."""
-    info = tmp_path / "gw_team-1.5.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gw-team\nVersion: 1.5\n")
-    (info / "entry_points.txt").write_text("[graphwire]\nteam = gw_team\n")
-    (tmp_path / "gw_team.py").write_text(_TEAM)
+    put_distribution(tmp_path, "gw-team", "1.5", "[graphwire]\nteam = gw_team\n", gw_team=_TEAM)
     monkeypatch.syspath_prepend(str(tmp_path))
     installed = graphwire.Registry.discover()
     program = _noted((1, "text"))

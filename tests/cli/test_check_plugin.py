@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from given_plugins import put_distribution
 
 FORMAT = """
 from graphwire import hookimpl
@@ -40,13 +41,10 @@ FAULTS = {
 
 
 def check(folder: Path, source: str, *only: str, metadata: str = "") -> subprocess.CompletedProcess[str]:
-    about = folder / "faulty_format-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(metadata or "Metadata-Version: 2.1\nName: faulty-format\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(
-        "[graphwire]\nfaulty = faulty_format\n[pytest11]\nfaulty = faulty_format\n"
-    )
-    (folder / "faulty_format.py").write_text(source)
+    entries = "[graphwire]\nfaulty = faulty_format\n[pytest11]\nfaulty = faulty_format\n"
+    about = put_distribution(folder, "faulty-format", "1.0", entries, faulty_format=source)
+    if metadata:
+        (about / "METADATA").write_text(metadata)
     return subprocess.run(
         [sys.executable, "-m", "graphwire", "check-plugin", "faulty", *only],
         env=os.environ | {"PYTHONPATH": str(folder)},

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_plugins import put_distribution
 
 import graphwire
 from graphwire import errors
@@ -35,11 +36,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the plugin of the page as a distribution, and a program."""
     folder = tmp_path_factory.mktemp("installed")
     (source,) = re.findall(r"`graphwire_biggest.py`:\n\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (folder / "graphwire_biggest.py").write_text(source)
-    facts = folder / "graphwire_biggest-0.1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: graphwire-biggest\nVersion: 0.1.0\n")
-    (facts / "entry_points.txt").write_text("[graphwire]\nbiggest = graphwire_biggest\n")
+    entry = "[graphwire]\nbiggest = graphwire_biggest\n"
+    put_distribution(folder, "graphwire-biggest", "0.1.0", entry, graphwire_biggest=source)
     program = torch.export.export(torch.nn.Linear(30, 20), (torch.ones(1, 30),))
     graphwire.save(program, folder / "program.pt2")
     return folder
@@ -106,10 +104,7 @@ def test_own_commands_are_those_of_the_command_line() -> None:
 def test_commands_run_beside_a_broken_plugin_where_warnings_are_errors(
     installed: Path, command: list[str], tmp_path: Path
 ) -> None:
-    facts = tmp_path / "gw_broken-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: gw-broken\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[graphwire]\nbroken = gw_broken_nothing\n")
+    put_distribution(tmp_path, "gw-broken", "1.0", "[graphwire]\nbroken = gw_broken_nothing\n")
     paths = {"PYTHONPATH": os.pathsep.join((str(installed), str(tmp_path))), "PYTHONWARNINGS": "error"}
     run = subprocess.run(
         [sys.executable, "-m", "graphwire", *command],

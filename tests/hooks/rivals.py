@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from given_plugins import put_distribution
+
 PRELUDE = """
 from graphwire import hookimpl
 from graphwire.registry.interfaces import MetadataKey, OpsetStep
@@ -249,12 +251,8 @@ RIVALS: dict[str, Rival] = {
 def install(folder: Path, *names: str) -> None:
     """Put distributions of some of these plugins into a folder, as an installer leaves them there."""
     for name in names:
-        dashed = name.replace("_", "-")
-        info = folder / f"gw_rival_{name}-1.5.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: gw-rival-{dashed}\nVersion: 1.5\n")
-        (info / "entry_points.txt").write_text(f"[graphwire]\n{name} = gw_rival_{name}\n")
         source = RIVALS[name].source
         text = source if name in ("absent", "syntax") else PRELUDE + source
         text = text.replace("SUFFIX", name.replace("_", "")).replace("NAME", name)
-        (folder / f"gw_rival_{name}.py").write_text(text)
+        module, entry = f"gw_rival_{name}", f"[graphwire]\n{name} = gw_rival_{name}\n"
+        put_distribution(folder, module.replace("_", "-"), "1.5", entry, **{module: text})

@@ -8,19 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from given_plugins import put_distribution
 from inside.registry import _found_by_metadata, entry_points_in_files
 
 PLAIN = "[console_scripts]\nx = y:z\n\n[graphwire]\n# a comment\none = some.module\ntwo=other:an.object\n"
 
 
-def distribution(
-    folder: Path, entries: str | bytes, name: str = "My.Plugin", version: str = "1.0rc1"
-) -> None:
-    info = folder / f"{name.replace('.', '_')}-{version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nName: other\n"
-    )
+def distribution(folder: Path, entries: str | bytes, name: str = "My.Plugin") -> None:
+    info = put_distribution(folder, name, "1.0rc1", "")
     (info / "entry_points.txt").write_bytes(entries.encode() if isinstance(entries, str) else entries)
 
 

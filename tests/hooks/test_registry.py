@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from given_plugins import Plugin
+from given_plugins import Plugin, put_distribution
 from inside.registry import API_VERSION, discovery, registry as registry_module
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
@@ -114,15 +114,11 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def install(name: str, version: str, entry_points: dict[str, str] | str, **modules: str) -> None:
-        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         if isinstance(entry_points, dict):
             lines = "\n".join(f"{entry} = {target}" for entry, target in entry_points.items())
             entry_points = f"[console_scripts]\nx = y:z\n\n[graphwire]\n{lines}\n"
-        (info / "entry_points.txt").write_text(entry_points)
-        for module, source in modules.items():
-            (tmp_path / f"{module}.py").write_text(textwrap.dedent(source))
+        sources = {module: textwrap.dedent(source) for module, source in modules.items()}
+        put_distribution(tmp_path, name, version, entry_points, **sources)
         importlib.invalidate_caches()
 
     yield install

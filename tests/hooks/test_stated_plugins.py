@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from given_plugins import registry_with
+from given_plugins import put_distribution, registry_with
 
 import graphwire
 from graphwire.cli import main
@@ -103,16 +103,10 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     def install(kind: str, names: list[str] | None = None, suffix: str = "") -> None:
         module = f"gw_stated_{kind}{suffix}"
         hook = f"@hookimpl\ndef graphwire_{kind}s(): return [Provider()]\n"
-        (tmp_path / f"{module}.py").write_text(
-            f"from graphwire.hooks import hookimpl\n{SOURCES[kind]}\n{hook}"
-        )
-        info = tmp_path / f"{module}-1.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1\n")
+        source = f"from graphwire.hooks import hookimpl\n{SOURCES[kind]}\n{hook}"
         stated = "".join(f"{name} = {module}\n" for name in names or NAMES.get(kind, ["stated"]))
-        (info / "entry_points.txt").write_text(
-            f"[graphwire]\n{kind} = {module}\n[graphwire.{kind}]\n{stated}"
-        )
+        entries = f"[graphwire]\n{kind} = {module}\n[graphwire.{kind}]\n{stated}"
+        put_distribution(tmp_path, module, "1", entries, **{module: source})
         importlib.invalidate_caches()
 
     yield install
