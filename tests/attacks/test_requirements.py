@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,16 @@ def test_advice_is_no_command(
         _check_text(str(caught.value))
 
 
+PASTED = re.compile(r"comes from (.*): check whose that is")
+
+
 def _check_text(told: str) -> None:
+    """Whoever pastes what the advice names behind `pip install` gives pip a few plain words."""
+    for names in PASTED.findall(told):
+        for each in names.split(", "):
+            words = shlex.split(each)
+            assert all(shlex.quote(word) in (word, f"'{word}'") and word[:1] != "-" for word in words)
+            assert shlex.join(words) == each or each.replace("'", "") == " ".join(words)
     assert len(told) < 20_000
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]", told)
     assert not any(re.match(r"\s*(Run:|pip |\$)", line) for line in told.splitlines())

@@ -105,7 +105,7 @@ def test_without_it_one_message_says_what_to_install_for_which_nodes() -> None:
     with pytest.raises(MissingPluginError) as caught:
         graphwire.load(OLDEST)
     text = str(caught.value)
-    assert "comes from graphwire-linops>=1.1.0: check" in text
+    assert "comes from 'graphwire-linops>=1.1.0': check" in text
     assert "nodes[0]: the operator torch.ops.linops.project.default comes with graphwire-linops 1.1.0" in text
     for name in ("norm_project.default", "soften.default", "torch.ops.higher_order.linops_apply"):
         assert name in text

@@ -147,7 +147,7 @@ def test_the_refusal_of_a_newer_program_names_what_to_install() -> None:
     )
     with pytest.raises(OpsetError, match="no downgrader from 7 to 6") as caught:
         graphwire.from_schema(program, graphwire.to_schema(export())[1], registry=registry_at(3))
-    assert "comes from gwopsets-lib>=2.5: check" in str(caught.value)
+    assert "comes from 'gwopsets-lib>=2.5': check" in str(caught.value)
 
 
 def test_what_is_wrong_is_told_together() -> None:

@@ -100,7 +100,7 @@ def test_without_the_plugin_one_message_says_what_to_install_and_where_it_is_nee
     with pytest.raises(MissingPluginError) as caught:
         graphwire.loads(data, registry=Registry(INSTALLED))
     text = str(caught.value)
-    assert "comes from gw-rows>=1.5: check" in text
+    assert "comes from 'gw-rows>=1.5': check" in text
     assert "the container type tests.Row comes with gw-rows 1.5" in text
     assert "module_call_graph[0].signature.in_spec" in text
 

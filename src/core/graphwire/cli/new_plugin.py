@@ -6,6 +6,7 @@ import argparse
 import keyword
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -202,5 +203,5 @@ def _new_plugin(arguments: argparse.Namespace, output: Output) -> int:
     write_plugin(arguments.name, arguments.kinds, folder)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         output.line(str(path))
-    output.line(f"Next: pip install -e '{folder}[test]' && pytest {folder}")
+    output.line(f"Next: pip install -e {shlex.quote(f'{folder}[test]')} && pytest {shlex.quote(str(folder))}")
     return 0

@@ -154,8 +154,8 @@ class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         if len(self.distribution) <= 100 and re.fullmatch(_NAME, self.distribution) and self.has_version:
-            return f"{self.distribution}>={self.version}"
-        return f"{self.distribution!r:.80} {self.version!r:.80}"
+            return f"'{self.distribution}>={self.version}'"  # without quotes a shell would write to a file
+        return f"{self.distribution[:80]!r} {self.version[:80]!r}"
 
     @property
     def has_version(self) -> bool:

@@ -548,7 +548,7 @@ def _check_plugins(walk: Walk, program: Program) -> None:
     for index, requirement in enumerate(program.plugins):
         if not requirement.is_installable:
             shown = f"{quoted(requirement.distribution)} in version {quoted(requirement.version)}"
-            walk.report((None, f"plugins[{index}]"), "name", f"{shown} is not a valid distribution")
+            walk.report((None, f"plugins[{index}]"), "plugin", f"{shown} is not a valid distribution")
 
 
 def _check_requires(walk: Walk, program: Program) -> None:
