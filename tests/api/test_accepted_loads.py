@@ -13,7 +13,7 @@ import pytest
 import torch
 from given_plugins import registry_with
 from hypothesis import HealthCheck, event, given, settings, strategies as st
-from nightly import one_in
+from nightly import by_day, one_in
 from torch.testing._internal.two_tensor import TwoTensor
 
 import graphwire
@@ -195,7 +195,9 @@ METADATA = st.recursive(
     max_leaves=8,
 )
 slow = settings(
-    deadline=None, max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.too_slow]
+    deadline=None,
+    max_examples=by_day(12, by_night=settings().max_examples // 2),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 import torch
 from hostile import CONSTANTS, DOCUMENT, WEIGHTS, Victim, get
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from inside.bridge import Condition, InputChecks, Source, guard_condition, taken_attributes
 from inside.schema import check_guard
+from nightly import by_day
 from torch import Tensor, nn
 from torch.export import Dim, export
 
@@ -31,6 +32,7 @@ from graphwire.errors import DecodeError, EncodeError, ExpressionError, Graphwir
 
 GRAPH = "graph_module.graph"
 CALL = "graph_module.module_call_graph[0].signature"
+few = settings(max_examples=by_day(25, by_night=settings().max_examples))
 
 
 class Model(nn.Module):
@@ -91,6 +93,7 @@ def _interpreted(program: torch.export.ExportedProgram) -> Tensor:
 @example({}, ["fx_pytree", "y", "z"], {})
 @example({}, ["pytree", "y", "z"], {})
 @example({"x": "add"}, None, {"add": ""})
+@few
 @given(
     st.dictionaries(values, names, max_size=3),
     st.none() | st.lists(names, min_size=3, max_size=3).map(lambda given: [*given[:2], "z"]),
@@ -129,6 +132,7 @@ every = st.sampled_from(sorted(_named(GOOD.document)))
 
 
 @pytest.mark.filterwarnings("ignore")
+@few
 @given(every, every | names, st.booleans(), st.sets(st.integers(0, 9), max_size=3))
 def test_names_that_are_swapped_anywhere_change_nothing(
     one: str, other: str, swaps: bool, places: set[int]

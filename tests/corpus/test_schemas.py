@@ -31,9 +31,9 @@ def schemas() -> dict[str, tuple[Draft202012Validator, Validator]]:
     }
 
 
-# The nightly profile draws every file; another run draws each thirtieth.
+# The nightly profile draws every file; another run draws each sixtieth.
 @settings(
-    max_examples=25 if settings().max_examples <= 100 else 1000,
+    max_examples=12 if settings().max_examples <= 100 else 1000,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
