@@ -38,17 +38,14 @@ class WireFormat(Protocol):
     @property
     def name(self) -> str:
         """The name that callers pass as `format=`, such as `json`: lower case, a plain identifier."""
-        ...
 
     @property
     def suffix(self) -> str:
         """The file suffix of the program's member in an archive, with its dot, such as `.json`."""
-        ...
 
     @property
     def media_type(self) -> str:
         """The registered media type, such as `application/json`."""
-        ...
 
     def encode(self, tree: Tree) -> bytes:
         """Encode the tree as bytes, deterministically: equal trees (with equal dict order) give equal bytes.
@@ -56,7 +53,6 @@ class WireFormat(Protocol):
         Raises:
             FormatError: the format cannot represent something in the tree.
         """
-        ...
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
         """Decode the tree that `encode` received, including dict order. The result must not refer to `buffer`.
@@ -65,11 +61,9 @@ class WireFormat(Protocol):
             FormatError: the bytes are not a document of this format.
             LimitError: its containers are nested deeper than 400 (`graphwire.wire.document.MAX_DEPTH`).
         """
-        ...
 
     def matches(self, head: bytes) -> bool:
         """Whether `head`, the first bytes of a document (up to 64), can only belong to this format."""
-        ...
 
 
 @runtime_checkable
@@ -87,7 +81,6 @@ class BoundedFormat(WireFormat, Protocol):
             FormatError: the bytes are not a document of this format.
             LimitError: the document may contain more.
         """
-        ...
 
 
 @runtime_checkable
@@ -104,7 +97,6 @@ class RecordFormat(WireFormat, Protocol):
         Raises:
             FormatError: the format cannot represent something in the records.
         """
-        ...
 
 
 @runtime_checkable
@@ -116,7 +108,6 @@ class ProgramReader(RecordFormat, Protocol):
 
         The caller passes such bytes to `decode`. This method raises no errors.
         """
-        ...
 
 
 @runtime_checkable
@@ -131,7 +122,6 @@ class CountingFormat(WireFormat, Protocol):
 
         It may overestimate their number, and raises no errors, whatever the bytes are.
         """
-        ...
 
 
 @runtime_checkable
@@ -141,35 +131,29 @@ class OpHandler(Protocol):
     @property
     def namespace(self) -> str:
         """The opset namespace, such as `aten`: a key of a program's `opset_version`."""
-        ...
 
     @property
     def prefixes(self) -> Sequence[str]:
         """The operator names that it owns: each is a name, or a prefix of names that ends with a dot or a colon. No
         other plugin's longer prefix takes names from it. A handler that leaves names below its prefixes to others also
         has `keeps`, a sequence of the names and prefixes that it does not leave."""
-        ...
 
     @property
     def opset_version(self) -> int:
         """The installed version of the namespace; 0 if the namespace is not versioned. All handlers of a namespace must
         give the same version."""
-        ...
 
     @property
     def convention(self) -> str:
         """How a node's inputs are written: `schema` (by the names of the operator's schema), `symbolic` (positional, by
         the parameter names of a function on symbols) or `generic` (positional without names, then keywords)."""
-        ...
 
     def name_of(self, target: Any) -> str | None:
         """Return the serialized name of an FX target that this handler owns, else None."""
-        ...
 
     def resolve(self, name: str) -> Any | None:
         """Return the FX target of a serialized name, else None. Use a table or a lookup in `torch.ops`, never an import
         or an attribute walk that the name controls."""
-        ...
 
 
 @runtime_checkable
@@ -198,7 +182,6 @@ class NodeCodec(OpHandler, Protocol):
         Raises:
             EncodeError: an argument cannot be encoded.
         """
-        ...
 
     def decode_node(
         self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
@@ -215,7 +198,6 @@ class NodeCodec(OpHandler, Protocol):
         Raises:
             DecodeError: `encode_node` does not make such records.
         """
-        ...
 
 
 @runtime_checkable
@@ -229,18 +211,15 @@ class TreespecSerializer(Protocol):
     def name(self) -> str:
         """The serialized type name, such as `collections.OrderedDict`; for a family, the part of its members' names
         before the dot, such as `torch.return_types`."""
-        ...
 
     @property
     def version(self) -> int:
         """The newest context version that it writes and reads, counted from 1. A treespec stores a context of version 1
         under the type's name, and a later one under `NAME@VERSION`, so that a reader that lacks it reports an error."""
-        ...
 
     def container(self) -> type | Mapping[str, type]:
         """Return the container's class as `torch.utils._pytree` knows it (import it here, not at module level); for a
         family, each class by its serialized name."""
-        ...
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
         """Return the lowest version that represents a `TreeSpec` context exactly, and the context as a tree.
@@ -251,7 +230,6 @@ class TreespecSerializer(Protocol):
         Raises:
             EncodeError: no version can represent this context.
         """
-        ...
 
     def load_context(self, tree: Tree, version: int) -> Any:
         """Return the context from a tree that version `version` (at most `self.version`) wrote.
@@ -260,11 +238,9 @@ class TreespecSerializer(Protocol):
             DecodeError: `dump_context` of that version does not make such a tree.
             UnknownTypeError: the tree names a class that this process does not have.
         """
-        ...
 
     def arity(self, container: type, context: Any) -> int | None:
         """Return the number of children of a `container` with this context; None if any number is valid."""
-        ...
 
 
 @runtime_checkable
@@ -281,7 +257,6 @@ class FittingTreespecSerializer(TreespecSerializer, Protocol):
         Raises:
             DecodeError: context and children do not match.
         """
-        ...
 
 
 @runtime_checkable
@@ -295,24 +270,20 @@ class OpsetUpgrader(Protocol):
     @property
     def namespace(self) -> str:
         """The opset namespace of an operator handler, such as `aten`."""
-        ...
 
     @property
     def from_version(self) -> int:
         """The version of the nodes that it receives, counted from 1."""
-        ...
 
     @property
     def to_version(self) -> int:
         """The version of the nodes that it makes, one apart from `from_version`; smaller for a downgrader."""
-        ...
 
     @property
     def operators(self) -> Mapping[str, Callable[..., None]]:
         """For each operator whose meaning changed, by serialized name, the function that rewrites one node. The
         function receives a `graphwire.evolve.node_editor.NodeEditor`, imports no torch and keeps no state. Operators
         of other namespaces that it emits follow the installed version of their namespace. Empty if nothing changed."""
-        ...
 
 
 @runtime_checkable
@@ -325,7 +296,6 @@ class PropagatingUpgrader(OpsetUpgrader, Protocol):
     @property
     def propagates(self) -> Collection[str]:
         """Serialized names of operators. A file may leave results of these, and of no others, to be inferred at load."""
-        ...
 
 
 class OpsetStep(NamedTuple):
@@ -350,11 +320,9 @@ class ConstantCodec(Protocol):
     @property
     def name(self) -> str:
         """The name stored with each constant that it encoded."""
-        ...
 
     def owns(self, value: Any) -> bool:
         """Whether this codec encodes `value`. Decide by exact type or layout, never by trying."""
-        ...
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
         """Return the value as a tree of plain data, and plain strided tensors.
@@ -363,7 +331,6 @@ class ConstantCodec(Protocol):
         be `torch.SymInt`. If a codec cannot encode such a value, it raises an error, and the graph stores less about
         the value.
         """
-        ...
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
         """Return the value. `tensors` are those that `encode` returned, in the same order.
@@ -371,7 +338,6 @@ class ConstantCodec(Protocol):
         Raises:
             DecodeError: `encode` does not make such a tree or tensors.
         """
-        ...
 
 
 OWN_METADATA = frozenset(
@@ -419,19 +385,16 @@ class Command(Protocol):
     @property
     def name(self) -> str:
         """The word after `graphwire`, such as `fleet`: lower-case letters, digits and dashes, a letter first."""
-        ...
 
     @property
     def help(self) -> str:
         """What it does, in one line, for the list of commands."""
-        ...
 
     def add(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments, and set the default `run`: a function that is called with the parsed arguments and an
         `Output`, and returns the exit code. The options `--color`, `--quiet` and `--debug` are there already.
 
         It is called when the command is chosen or its help is shown; what takes long to import belongs into `run`."""
-        ...
 
 
 @runtime_checkable
@@ -444,7 +407,6 @@ class StoredBytes(Protocol):
     @property
     def size(self) -> int:
         """In bytes."""
-        ...
 
     def read_into(self, offset: int, view: memoryview) -> int:
         """Fill a view, or its beginning, with the bytes from an offset within `size`, and return how many they are: at least 1.
@@ -457,7 +419,6 @@ class StoredBytes(Protocol):
         Raises:
             ArchiveError: the bytes are damaged or missing.
         """
-        ...
 
 
 class Chunk(NamedTuple):
@@ -529,11 +490,9 @@ class StoreFile(Protocol):
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return exactly the bytes of a range within `size`."""
-        ...
 
     def close(self) -> None:
         """Close the file. Nothing happens if it is closed already."""
-        ...
 
 
 class StoreFolder(Protocol):
@@ -545,7 +504,6 @@ class StoreFolder(Protocol):
         Raises:
             ArchiveError: the location leaves the folder.
         """
-        ...
 
     def open(self, location: str) -> StoreFile:
         """Open a file.
@@ -554,7 +512,6 @@ class StoreFolder(Protocol):
             MissingRecordError: there is no such file.
             ArchiveError: the location leaves the folder, or is not a regular file.
         """
-        ...
 
     def local_path(self, location: str) -> str:
         """Return the path of a file, for a library that opens files by itself.
@@ -565,7 +522,6 @@ class StoreFolder(Protocol):
             MissingRecordError: there is no such file.
             ArchiveError: the location leaves the folder, or is not a regular file, or the folder is not on a disk.
         """
-        ...
 
     def create(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Return a context manager for a new file, which appears whole, and synced, when the `with` block ends.
@@ -576,7 +532,6 @@ class StoreFolder(Protocol):
             FileExistsError: there is such a file already.
             ArchiveError: the location leaves the folder.
         """
-        ...
 
 
 @runtime_checkable
@@ -586,19 +541,16 @@ class WeightStore(Protocol):
     @property
     def name(self) -> str:
         """The name that references contain, such as `safetensors`: lower case, a plain identifier."""
-        ...
 
     @property
     def takes_storages(self) -> bool:
         """Whether `write` receives whole storages as tensors of `uint8`, named by their digest. Otherwise it receives each
         tensor under its name in the program; whatever it cannot keep stays in the program's file."""
-        ...
 
     def find(self, folder: StoreFolder, location: str) -> str | None:
         """Return the location that `open` takes, if `location` (a file, or empty for the folder) is of this store's kind;
         None otherwise. Decide by names, and by the first bytes where names do not tell. The file need not exist: a location
         of a file to be written is found by its name alone."""
-        ...
 
     def open(self, folder: StoreFolder, location: str) -> StoreIndex:
         """Read the index of a store, not its elements.
@@ -606,11 +558,9 @@ class WeightStore(Protocol):
         Raises:
             ArchiveError: the index is damaged, or a file that it names is missing; the error lists all missing files.
         """
-        ...
 
     def keeps(self, dtype: str) -> bool:
         """Whether `write` can store elements of this type, by torch's name for it."""
-        ...
 
     def write(
         self, folder: StoreFolder, location: str, tensors: Mapping[str, NewTensor]
@@ -627,7 +577,6 @@ class WeightStore(Protocol):
         Raises:
             EncodeError: the store cannot hold one of them, though `keeps` is true for its type.
         """
-        ...
 
 
 @runtime_checkable
@@ -640,7 +589,6 @@ class PrunableFolder(StoreFolder, Protocol):
         Raises:
             FileNotFoundError: there is no such file.
         """
-        ...
 
     def refresh(self, location: str) -> None:
         """Make the age of a file 0, because a new program is about to refer to it.
@@ -648,11 +596,9 @@ class PrunableFolder(StoreFolder, Protocol):
         Raises:
             MissingRecordError: there is no such file.
         """
-        ...
 
     def remove(self, location: str) -> None:
         """Delete a file; nothing happens if there is none."""
-        ...
 
 
 class UnusedFile(NamedTuple):
@@ -670,7 +616,6 @@ class PrunableStore(WeightStore, Protocol):
 
     def damaged(self, folder: StoreFolder) -> Iterator[Problem]:
         """Read all files, and yield a problem for each whose content does not have the digest that its name states."""
-        ...
 
     def unused(self, folder: PrunableFolder, used: Container[str], older_than: float) -> Iterator[UnusedFile]:
         """Yield the files that may be removed.
@@ -680,7 +625,6 @@ class PrunableStore(WeightStore, Protocol):
             used: the names of the stored tensors that programs refer to.
             older_than: in seconds. Younger files are kept: a writer may be about to refer to them.
         """
-        ...
 
 
 PROJECT = "graphwire"

@@ -28,11 +28,9 @@ class Record(Protocol):
     @property
     def nbytes(self) -> int:
         """The length in bytes. Reading it does not read the record."""
-        ...
 
     def view(self) -> memoryview:
         """Return the bytes, mapped or lent where possible. Writing to the view never changes a file."""
-        ...
 
 
 class _Nothing:
@@ -49,7 +47,6 @@ class RecordCheck(Protocol):
 
     def update(self, chunk: memoryview) -> None:
         """Add the next bytes. All bytes of the record are added once, in order."""
-        ...
 
     def finish(self) -> None:
         """Compare, after all bytes were added.
@@ -57,7 +54,6 @@ class RecordCheck(Protocol):
         Raises:
             ChecksumError: they differ from the written ones.
         """
-        ...
 
 
 @runtime_checkable
@@ -78,11 +74,9 @@ class RangedRecord(Record, Protocol):
             ArchiveError: the file is closed, or became shorter.
             OSError: the system cannot read the file.
         """
-        ...
 
     def check(self) -> RecordCheck | None:
         """Return a check for one reading of the record; None if whoever opened it wants none."""
-        ...
 
 
 _NUMPY_TYPES = {

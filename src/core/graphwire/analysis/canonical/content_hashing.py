@@ -55,22 +55,18 @@ class PayloadSet(Protocol):
     @property
     def weights(self) -> Mapping[str, schema.PayloadMeta]:
         """By qualified name."""
-        ...
 
     @property
     def constants(self) -> Mapping[str, schema.PayloadMeta]:
         """By qualified name."""
-        ...
 
     @property
     def unread(self) -> Mapping[str, str]:
         """Why weights and constants are not read, by qualified name."""
-        ...
 
     @property
     def records(self) -> Mapping[str, PayloadRecord]:
         """By full record name."""
-        ...
 
 
 def payload_contents(payloads: PayloadSet) -> list[Any]:

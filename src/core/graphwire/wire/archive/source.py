@@ -129,12 +129,10 @@ class UniversalPath(Protocol):
     @property
     def protocol(self) -> str:
         """The protocol of its file system."""
-        ...
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
         """The options of its file system."""
-        ...
 
 
 class RemoteFile(NamedTuple):
@@ -254,19 +252,15 @@ class Source(Protocol):
     @property
     def closed(self) -> bool:
         """Whether the source is closed."""
-        ...
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return exactly the bytes of a range within `size`."""
-        ...
 
     def read_into(self, offset: int, memory: memoryview) -> None:
         """Fill `memory` with the bytes of a range within `size`."""
-        ...
 
     def map(self, offset: int, size: int) -> memoryview:
         """Return the range as private writable memory. Writing to it does not change the source."""
-        ...
 
     def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
         """Announce ranges that are going to be read, each as its start and end. Those of a remote source are fetched ahead.
@@ -274,11 +268,9 @@ class Source(Protocol):
         Args:
             together: whether ranges next to each other are fetched with one request, however large they are.
         """
-        ...
 
     def close(self) -> None:
         """Close the source. Mapped memory stays valid."""
-        ...
 
 
 class _Descriptor:

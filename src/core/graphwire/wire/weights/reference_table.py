@@ -47,11 +47,9 @@ class Bytes(Protocol):
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return exactly the bytes of a range."""
-        ...
 
     def read_into(self, offset: int, memory: memoryview) -> None:
         """Fill memory with the bytes that begin at an offset."""
-        ...
 
 
 class Axis(NamedTuple):
