@@ -48,16 +48,12 @@ class JsonFormat:
                 if not _holds_tags(data):
                     return data
             return msgspec.json.encode(_encode_tags(tree))
-        except RecursionError as error:
-            raise LimitError("the tree is too deep for JSON at this depth of calls") from error
         except (ValueError, OverflowError) as error:  # lone surrogates
             raise FormatError(f"the tree cannot be written as JSON ({error})") from error
 
     def encode_records(self, records: Any) -> bytes:
         try:
             data = msgspec.json.encode(records)
-        except RecursionError as error:
-            raise LimitError("the records are too deep for JSON at this depth of calls") from error
         except (ValueError, OverflowError) as error:
             raise FormatError(f"the records cannot be written as JSON ({error})") from error
         return self.encode(msgspec.to_builtins(records)) if _holds_tags(data) else data

@@ -170,8 +170,6 @@ def from_tree(tree: Any, kind: type[Record]) -> Record:
         text, _, path = str(error).partition(" - at `$")
         place = path.rstrip("`").removeprefix(".")
         raise SchemaError(text, place=place, remedy="The document is damaged, or of another kind") from error
-    except RecursionError as error:
-        raise SchemaError("the document is nested too deeply") from error
 
 
 def program_from_tree(tree: Any) -> Program:

@@ -27,7 +27,7 @@ from graphwire import schema
 from graphwire.analysis.canonical.content_hashing import arrangement, variant_of_spec
 from graphwire.analysis.canonical.graph_content import ArrangedGraph
 from graphwire.analysis.canonical.symbol_names import SymbolNames
-from graphwire.errors import GraphwireError, LimitError
+from graphwire.errors import GraphwireError
 from graphwire.schema.texts.treespec import format_treespec, parse_treespec
 
 # --------------------------------------------------------------------------- the canonical form of one graph as records
@@ -137,15 +137,7 @@ def canonicalize(program: schema.Program) -> schema.Program:
 
     Raises:
         SchemaError: nodes depend on each other's results in a cycle.
-        LimitError: the program nests too deeply.
     """
-    try:
-        return _canonical(program)
-    except RecursionError as error:
-        raise LimitError("the program nests too deeply to be made canonical") from error
-
-
-def _canonical(program: schema.Program) -> schema.Program:
     module = program.graph_module
     ordered = arrangement(program)
     signature, symbols = ordered.signature, ordered.symbols

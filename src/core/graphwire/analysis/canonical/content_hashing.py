@@ -35,7 +35,7 @@ from graphwire.analysis.canonical.symbol_names import (
     treespec_content,
 )
 from graphwire.analysis.elements import row_major_parts
-from graphwire.errors import LimitError, MissingRecordError, SchemaError
+from graphwire.errors import MissingRecordError, SchemaError
 
 # -------------------------------------- digests of weights and constants that do not depend on their layout in the file
 
@@ -286,12 +286,8 @@ def program_content(program: schema.Program, arranged_already: Arrangement | Non
 
     Raises:
         SchemaError: nodes depend on each other's results in a cycle.
-        LimitError: the program nests too deeply.
     """
-    try:
-        return content_bytes(_content(program, arranged_already or arrangement(program)))
-    except RecursionError as error:
-        raise LimitError("the program nests too deeply to be compared") from error
+    return content_bytes(_content(program, arranged_already or arrangement(program)))
 
 
 def arrangement(program: schema.Program) -> Arrangement:
@@ -299,16 +295,12 @@ def arrangement(program: schema.Program) -> Arrangement:
 
     Raises:
         SchemaError: nodes depend on each other's results in a cycle.
-        LimitError: the program nests too deeply.
     """
     module = program.graph_module
     signature, graph = _ordered_interface(module.signature, module.graph)
-    try:
-        form = arrange_graph(graph, _interface_names(signature))
-        texts = [text for each in walk(form) for text in expressions_of(each)]
-        return Arrangement(signature, form, SymbolNames(texts, program.range_constraints))
-    except RecursionError as error:
-        raise LimitError("the program nests too deeply to be compared") from error
+    form = arrange_graph(graph, _interface_names(signature))
+    texts = [text for each in walk(form) for text in expressions_of(each)]
+    return Arrangement(signature, form, SymbolNames(texts, program.range_constraints))
 
 
 # --------------------------------------------------------------------------------------------------------- content

@@ -266,8 +266,6 @@ class Walk:
                 self.texts[key] = None
             except (GraphwireError, ValueError) as error:
                 self.texts[key] = str(error)
-            except RecursionError:
-                self.texts[key] = "nested too deeply"
         fault = self.texts[key]
         if fault is not None:
             self.report(place, kind, fault)

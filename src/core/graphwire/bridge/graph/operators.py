@@ -20,13 +20,11 @@ from graphwire.errors import (
     PluginError,
     Problem,
     UnknownOperatorError,
-    exception_text,
     shown,
     unless_interrupted,
 )
 from graphwire.evolve.plain_values import decode_value, walk_nodes
 from graphwire.registry import (
-    REMEDY_OF_BROKEN,
     OpHandler,
     Registry,
     blamed,
@@ -183,7 +181,7 @@ def _named(context: EncodeContext, target: Any) -> Operator:
     failures: list[GraphwireError] = []
     for handler in registry.handlers_in_turn():
         try:
-            name = _call_handler(context, handler, "name_of", target, EncodeError)
+            name = handler.name_of(target)
             if name is None or not _is_own(registry, handler, name, target):
                 continue
         except GraphwireError as error:
@@ -207,8 +205,6 @@ def _named(context: EncodeContext, target: Any) -> Operator:
 def _is_own(registry: Registry, handler: OpHandler, name: Any, target: Any) -> bool:
     """Return whether a handler may give a target this name. Handlers shipped with graphwire may name any operator; others
     only operators that their own `resolve` returns for the name."""
-    if type(name) is not str:
-        return False
     if registry.is_in_box(handler):
         return True
     return registry.op_handler(name) is handler and handler.resolve(name) is target
@@ -270,28 +266,7 @@ def _resolved(context: DecodeContext, handler: OpHandler, name: str) -> Any:
     origin = context.origin
     if origin is not None and origin.keeps(name, handler.namespace):
         return None
-    return _call_handler(context, handler, "resolve", name, UnknownOperatorError)
-
-
-def _call_handler(
-    context: EncodeContext | DecodeContext,
-    handler: OpHandler,
-    method: str,
-    argument: Any,
-    kind: type[GraphwireError],
-) -> Any:
-    """Call a method of a handler. A handler is a plugin's code: if it fails, the error names the plugin."""
-    try:
-        return getattr(handler, method)(argument)
-    except GraphwireError:
-        raise
-    except unless_interrupted(Exception) as error:
-        owner = context.registry.owner_of_handler(handler)
-        raise kind(
-            f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {shown(argument)}: "
-            f"{exception_text(error)}",
-            remedy="" if context.registry.is_in_box(handler) else REMEDY_OF_BROKEN,
-        ) from error
+    return handler.resolve(name)
 
 
 _MOST_REPORTED = 20

@@ -101,10 +101,7 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
     """
     spec = parse_treespec(text, max_depth=max_depth)
     types = _types_of(spec, registry)
-    try:
-        return _decode(spec, types, "")
-    except RecursionError as error:
-        raise LimitError("a treespec nests containers too deep for Python's recursion limit") from error
+    return _decode(spec, types, "")
 
 
 # ---------------------------------------------------------------------------------------------------------- encoding
@@ -160,8 +157,6 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
             if plain and container is collections.defaultdict:
                 return _encode_node(dict, context[1], registry, plain=False)
             raise
-        except unless_interrupted(Exception) as error:
-            raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
         try:
             _check_context(by, version, tree)
         except EncodeError as error:
@@ -315,16 +310,11 @@ def _decode_context(served: _Served, node: TreeSpec) -> Any:
                 f"the context of {by.name} has version {served.version}; its serializer reads only up to {serializer.version}",
                 remedy="Update the plugin that provides it",
             )
-        try:
-            context = serializer.load_context(node.context, served.version)
-            arity = serializer.arity(by.container, context)
-            fit = getattr(serializer, "fit_context", None)
-            if fit is not None and arity in (None, len(node.children)):
-                context = fit(context, node.children)
-        except GraphwireError:
-            raise
-        except unless_interrupted(Exception) as error:
-            raise DecodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
+        context = serializer.load_context(node.context, served.version)
+        arity = serializer.arity(by.container, context)
+        fit = getattr(serializer, "fit_context", None)
+        if fit is not None and arity in (None, len(node.children)):
+            context = fit(context, node.children)
     else:
         context, arity = _registered_context(by, served.version, node.context)
     if arity is not None and arity != len(node.children):

@@ -25,6 +25,7 @@ from graphwire.errors import (
     EncodeError,
     GraphwireError,
     exception_text,
+    located,
     shown,
     unless_interrupted,
 )
@@ -56,13 +57,8 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
     """
     who = f"the constant codec {codec.name}"
     parts: Any
-    try:
+    with located(lambda: name):
         tree, parts = codec.encode(value)
-    except GraphwireError as error:
-        error.within(name)
-        raise
-    except unless_interrupted(Exception) as error:
-        raise EncodeError(f"{who} fails: {exception_text(error)}", place=name) from error
     try:
         if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
             raise EncodeError(
@@ -291,17 +287,9 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
                 registry, "constant_codec", record.codec, "Install the plugin that provides it"
             ),
         )
-    try:
-        with torch.no_grad():
-            made = codec.decode(copy.deepcopy(record.tree), parts)  # a codec may change what it decodes
-        return _restore_flags(made, record)
-    except GraphwireError as error:
-        error.within(name)
-        raise
-    except unless_interrupted(Exception) as error:
-        raise DecodeError(
-            f"the constant codec {record.codec} fails: {exception_text(error)}", place=name
-        ) from error
+    with located(lambda: name), torch.no_grad():
+        made = codec.decode(copy.deepcopy(record.tree), parts)  # a codec may change what it decodes
+    return _restore_flags(made, record)
 
 
 def _restore_flags(made: Any, record: EncodedValue) -> Any:

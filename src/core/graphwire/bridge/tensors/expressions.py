@@ -39,13 +39,6 @@ def encode_expression(expression: Any) -> str:
     Raises:
         EncodeError: it contains a function or constant outside the expression grammar, which the message names.
     """
-    try:
-        return _encoded(expression)
-    except RecursionError as error:
-        raise EncodeError("an expression that is nested too deeply to be written") from error
-
-
-def _encoded(expression: Any) -> str:
     kind = type(expression)
     writer = _WRITERS.get(kind)
     if writer is not None:
@@ -56,7 +49,7 @@ def _encoded(expression: Any) -> str:
             f"{kind.__module__}.{kind.__qualname__} is not an operation of the expression grammar",
             remedy="The operations are listed in graphwire.schema.texts.operations",
         )
-    return f"{head}({', '.join([_encoded(operand) for operand in expression.args])})"
+    return f"{head}({', '.join([encode_expression(operand) for operand in expression.args])})"
 
 
 def _encoded_symbol(symbol: Any) -> str:
@@ -79,14 +72,14 @@ def _encoded_sum(expression: Any) -> str:
         terms = args
     else:
         terms = expression.as_ordered_terms()
-    return f"Add({', '.join([_encoded(term) for term in terms])})"
+    return f"Add({', '.join([encode_expression(term) for term in terms])})"
 
 
 def _encoded_product(expression: Any) -> str:
     args = expression.args
     plain = len(args) == 2 and args[0].is_Integer and args[0].p >= -1 and args[1].is_Symbol
     factors = args if plain else expression.as_ordered_factors()
-    return f"Mul({', '.join([_encoded(factor) for factor in factors])})"
+    return f"Mul({', '.join([encode_expression(factor) for factor in factors])})"
 
 
 # ---------------------------------------------------------------------------------------------------- from text
@@ -112,18 +105,11 @@ def decode_expression(expression: Expression | str, symbols: MutableMapping[str,
 
 def build_expression(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
     """Build the sympy expression of a tree whose growth is already checked; otherwise like `decode_expression`."""
-    try:
-        return _decoded(tree, symbols)
-    except RecursionError as error:
-        raise ExpressionError("an expression that is nested too deeply to be built") from error
-
-
-def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
     head, args = tree
     leaf = _LEAVES.get(head)
     if leaf is not None:
         return leaf(args, symbols)
-    operands = [_decoded(operand, symbols) for operand in tree.operands]
+    operands = [build_expression(operand, symbols) for operand in tree.operands]
     if head not in _BUILDERS:
         raise DecodeError(
             f"this torch has no operation {head}", remedy=f"Install torch {OPERATIONS[head].since} or newer"

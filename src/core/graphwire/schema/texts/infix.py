@@ -262,14 +262,11 @@ def parse_infix(text: str) -> Expression:
     assumptions.
 
     Raises:
-        ExpressionError: the text violates the grammar or the limits; the message quotes the offending piece.
+        ExpressionError: the text violates the grammar or the limits; the message quotes the offending part.
     """
     check_length(text)
     reader = _InfixReader(text)
-    try:
-        tree = reader.read(1, 0)
-    except RecursionError:
-        refuse("an expression is nested too deeply for the remaining stack")
+    tree = reader.read(1, 0)
     if reader.kinds[reader.index] != "end":
         reader.refuse("text after the end of the expression")
     return tree
@@ -285,14 +282,8 @@ def format_infix(expression: Expression) -> str:
 
     Deviations from `str`: a float keeps all its digits; `Identity` and `CleanDiv` keep their names; a product or power
     that sympy would spell like another one is spelled as a call, such as `Mul(2, 3)`. Assumptions are omitted.
-
-    Raises:
-        ExpressionError: the tree is nested too deeply to be printed.
     """
-    try:
-        return _infix(expression, 0)
-    except RecursionError:
-        refuse("an expression is nested too deeply to be written")
+    return _infix(expression, 0)
 
 
 def _infix(expression: Expression, power: int) -> str:
@@ -470,13 +461,6 @@ def growth_of(expression: Expression) -> Growth:
     Raises:
         ExpressionError: the value of the expression or a part of it could exceed the bounds of this module.
     """
-    try:
-        return _growth(expression)
-    except RecursionError as error:
-        raise ExpressionError("an expression is nested too deeply for the remaining stack") from error
-
-
-def _growth(expression: Expression) -> Growth:
     head = expression.head
     leaf = _LEAVES.get(head)
     if leaf is not None:
@@ -485,8 +469,10 @@ def _growth(expression: Expression) -> Growth:
     if not operands:
         return Growth(1, 64, 1, True)
     if head in _RAISING:
-        return _checked(head, _power_growth(head, (_EULER, *operands) if head in _EXPONENTIAL else operands))
-    parts = [_growth(operand) for operand in operands]
+        return _checked(
+            head, _powergrowth_of(head, (_EULER, *operands) if head in _EXPONENTIAL else operands)
+        )
+    parts = [growth_of(operand) for operand in operands]
     bits = [part.bits for part in parts]
     most, terms, whole = max(bits), 1, all(part.whole for part in parts)
     if head == "Add":
@@ -513,9 +499,9 @@ def _checked(head: str, growth: Growth) -> Growth:
     return growth
 
 
-def _power_growth(head: str, operands: Sequence[Expression]) -> Growth:
+def _powergrowth_of(head: str, operands: Sequence[Expression]) -> Growth:
     """Return the growth of a power or a shift: that of its base, multiplied by its exponent."""
-    base, exponent = _growth(operands[0]), _growth(operands[1])
+    base, exponent = growth_of(operands[0]), growth_of(operands[1])
     nodes, exponents = 1 + base.nodes + exponent.nodes, base.exponents
     times = _number(operands[1])
     if times is None:

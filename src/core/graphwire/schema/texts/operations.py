@@ -524,18 +524,7 @@ def check_length(text: str) -> None:
 
 
 def format_expression(expression: Expression) -> str:
-    """Return the constructor text of `expression`, byte for byte as sympy's `srepr` prints the same tree.
-
-    Raises:
-        ExpressionError: the tree is nested too deeply to be printed.
-    """
-    try:
-        return _constructor(expression)
-    except RecursionError:
-        refuse("an expression is nested too deeply to be written")
-
-
-def _constructor(expression: Expression) -> str:
+    """Return the constructor text of `expression`, byte for byte as sympy's `srepr` prints the same tree."""
     head, args = expression
     if head == "Symbol":
         name, *assumptions = args
@@ -548,4 +537,4 @@ def _constructor(expression: Expression) -> str:
         return f"Rational({args[0]}, {args[1]})"
     if head in CONSTANTS:
         return head
-    return f"{head}({', '.join([_constructor(operand) for operand in args])})"
+    return f"{head}({', '.join([format_expression(operand) for operand in args])})"

@@ -103,10 +103,7 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
     if 2 * texts != text.count('"') - text.replace(r"\\", "").count(
         r"\""
     ):  # a context of lists and objects, or a key twice
-        try:
-            json.loads(text, object_pairs_hook=_unique)
-        except RecursionError as error:
-            raise _too_deep(max_depth) from error
+        json.loads(text, object_pairs_hook=_unique)
     return spec
 
 
@@ -129,13 +126,9 @@ def format_treespec(spec: TreeSpec) -> str:
     """Return a treespec's text, byte for byte in torch's layout. The reverse of `parse_treespec`.
 
     Raises:
-        LimitError: it nests too deeply for this Python's recursion limit.
         EncodeError: a context is not JSON.
     """
-    try:
-        return f"[{PROTOCOL}, {_format(spec)}]"
-    except RecursionError as error:
-        raise _too_deep(MAX_DEPTH) from error
+    return f"[{PROTOCOL}, {_format(spec)}]"
 
 
 def treespec_nodes(spec: TreeSpec) -> Iterator[tuple[str, TreeSpec, int]]:

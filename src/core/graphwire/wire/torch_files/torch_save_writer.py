@@ -510,8 +510,6 @@ def _examples_tree(examples: schema.ExampleInputs) -> Any:
         return _unflatten(parse_treespec(examples.spec), leaves)
     except StopIteration:
         raise EncodeError("the example inputs have fewer leaves than their structure") from None
-    except RecursionError as error:
-        raise EncodeError("the example inputs are nested too deeply") from error
 
 
 def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
