@@ -19,17 +19,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import BinaryIO
 
+from graphwire import registry
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
 from graphwire.process import Step, Threads
-from graphwire.registry import (
-    NewTensor,
-    PrunableFolder,
-    StoredTensor,
-    StoreFile,
-    StoreFolder,
-    StoreIndex,
-    UnusedFile,
-)
 from graphwire.schema import FileFacts
 
 # ----------------------- write, compare and hash the bytes of tensors in chunks, so that memory does not grow with them
@@ -75,7 +67,7 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
         return digest_of_chunks(each.result() for each in hashed)
 
 
-def has_content(file: StoreFile, offset: int, content: memoryview) -> bool:
+def has_content(file: registry.StoreFile, offset: int, content: memoryview) -> bool:
     """Return whether the bytes at an offset of a file, in bytes, are these. The range lies within the file."""
     # Comparing with a view takes ten times longer than copying it and comparing bytes.
     return all(
@@ -85,7 +77,7 @@ def has_content(file: StoreFile, offset: int, content: memoryview) -> bool:
     )
 
 
-def digest_of_file(file: StoreFile) -> str:
+def digest_of_file(file: registry.StoreFile) -> str:
     """Return the digest of a file's content (see `digest_of_chunks`), computed in two threads."""
     from graphwire.wire.archive.digests import CHUNK_BYTES
 
@@ -140,25 +132,25 @@ class BlobStore:
     name = "blobs"
     takes_storages = True
 
-    def find(self, folder: StoreFolder, location: str) -> str | None:
+    def find(self, folder: registry.StoreFolder, location: str) -> str | None:
         """Return the empty location if the folder has a marker."""
         return "" if location in ("", MARKER) and MARKER in folder.names() else None
 
-    def open(self, folder: StoreFolder, location: str) -> StoreIndex:
+    def open(self, folder: registry.StoreFolder, location: str) -> registry.StoreIndex:
         """Return an index that looks at a blob when it is asked for it, because a folder may have very many.
 
         Raises:
             ArchiveError: the folder has no marker, or one of another format.
         """
         _check_marker(folder)
-        return StoreIndex(_Blobs(folder), _Files(folder))
+        return registry.StoreIndex(_Blobs(folder), _Files(folder))
 
     def keeps(self, dtype: str) -> bool:
         """Return whether storages are of this type: they are bytes."""
         return dtype == "uint8"
 
     def write(
-        self, folder: StoreFolder, location: str, tensors: Mapping[str, NewTensor]
+        self, folder: registry.StoreFolder, location: str, tensors: Mapping[str, registry.NewTensor]
     ) -> tuple[str, Mapping[str, str]]:
         """Write the storages that are not there yet. Their names are their digests.
 
@@ -180,7 +172,7 @@ class BlobStore:
             _keep(folder, digest, new)
         return "", {digest: digest for digest in tensors}
 
-    def damaged(self, folder: StoreFolder) -> Iterator[Problem]:
+    def damaged(self, folder: registry.StoreFolder) -> Iterator[Problem]:
         """Read every blob, and yield a problem for each file whose content does not have the digest that its name states.
 
         Raises:
@@ -201,7 +193,9 @@ class BlobStore:
             elif _location(digest) != location:
                 yield Problem(location, "wrong-content", f"the content has the digest {digest}")
 
-    def unused(self, folder: PrunableFolder, used: Container[str], older_than: float) -> Iterator[UnusedFile]:
+    def unused(
+        self, folder: registry.PrunableFolder, used: Container[str], older_than: float
+    ) -> Iterator[registry.UnusedFile]:
         """Yield the blobs that no program uses, and files that a writer left incomplete, unless they are too young.
 
         Raises:
@@ -211,10 +205,10 @@ class BlobStore:
         for location in [*_files_of(folder), *_temporary_files_of(folder)]:
             with suppress(FileNotFoundError, MissingRecordError):  # removed meanwhile
                 if location.replace("/", "", 1) not in used and folder.age(location) > older_than:
-                    yield UnusedFile(location, _size(folder, location))
+                    yield registry.UnusedFile(location, _size(folder, location))
 
 
-def _check_marker(folder: StoreFolder) -> None:
+def _check_marker(folder: registry.StoreFolder) -> None:
     """Raise an error unless the folder is one of blobs that this version reads."""
     try:
         file = folder.open(MARKER)
@@ -239,7 +233,7 @@ def _check_marker(folder: StoreFolder) -> None:
         )
 
 
-def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
+def _keep(folder: registry.StoreFolder, digest: str, new: registry.NewTensor) -> None:
     """Write a blob unless it is there."""
     location = _location(digest)
     for _ in range(_MOST_TRIES):
@@ -250,7 +244,7 @@ def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
                     place=location,
                     remedy="`graphwire blobs verify` lists the damaged blobs: remove them, and save again",
                 )
-            if isinstance(folder, PrunableFolder):
+            if isinstance(folder, registry.PrunableFolder):
                 folder.refresh(location)
             return
         with suppress(FileExistsError):  # another writer was faster
@@ -264,7 +258,7 @@ def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
     raise ArchiveError("the blob is removed again and again", place=location, remedy="Save again")
 
 
-def _size(folder: StoreFolder, location: str) -> int:
+def _size(folder: registry.StoreFolder, location: str) -> int:
     with closing(folder.open(location)) as file:
         return file.size
 
@@ -273,13 +267,13 @@ def _location(digest: str) -> str:
     return f"{digest[:2]}/{digest[2:]}"
 
 
-def _files_of(folder: StoreFolder) -> Iterator[str]:
+def _files_of(folder: registry.StoreFolder) -> Iterator[str]:
     """Yield the locations of all blobs."""
     for above in filter(re.compile(_FOLDER).fullmatch, folder.names()):
         yield from (above + name for name in folder.names(above[:-1]) if re.fullmatch(_FILE, name))
 
 
-def _named_as_blobs(folder: StoreFolder) -> Iterator[str]:
+def _named_as_blobs(folder: registry.StoreFolder) -> Iterator[str]:
     """Yield the locations of everything that has the name of a blob, or of a folder of blobs without being one."""
     for name in folder.names():
         if re.fullmatch(_FOLDER, name):
@@ -290,19 +284,19 @@ def _named_as_blobs(folder: StoreFolder) -> Iterator[str]:
             yield name
 
 
-def _temporary_files_of(folder: StoreFolder) -> Iterator[str]:
+def _temporary_files_of(folder: registry.StoreFolder) -> Iterator[str]:
     """Yield the locations of files that are not complete, or whose writer was killed."""
     for above in ["", *filter(re.compile(_FOLDER).fullmatch, folder.names())]:
         yield from (above + name for name in folder.names(above[:-1]) if re.fullmatch(_TEMPORARY, name))
 
 
-class _Blobs(Mapping[str, StoredTensor]):
+class _Blobs(Mapping[str, registry.StoredTensor]):
     """The blobs of a folder as tensors, by digest."""
 
-    def __init__(self, folder: StoreFolder) -> None:
+    def __init__(self, folder: registry.StoreFolder) -> None:
         self._folder = folder
 
-    def __getitem__(self, digest: str) -> StoredTensor:
+    def __getitem__(self, digest: str) -> registry.StoredTensor:
         if not re.fullmatch(_DIGEST, digest):
             raise KeyError(digest)
         location = _location(digest)
@@ -310,7 +304,7 @@ class _Blobs(Mapping[str, StoredTensor]):
             size = _size(self._folder, location)
         except MissingRecordError:
             raise KeyError(digest) from None
-        return StoredTensor.whole("uint8", (size,), location)
+        return registry.StoredTensor.whole("uint8", (size,), location)
 
     def __iter__(self) -> Iterator[str]:
         return (location.replace("/", "", 1) for location in _files_of(self._folder))
@@ -322,7 +316,7 @@ class _Blobs(Mapping[str, StoredTensor]):
 class _Files(Mapping[str, FileFacts]):
     """The files of a folder of blobs, by location."""
 
-    def __init__(self, folder: StoreFolder) -> None:
+    def __init__(self, folder: registry.StoreFolder) -> None:
         self._folder = folder
 
     def __getitem__(self, location: str) -> FileFacts:

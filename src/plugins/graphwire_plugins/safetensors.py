@@ -12,18 +12,8 @@ import msgspec
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.registry import NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
+from graphwire_plugins import safetensors_header
 from graphwire_plugins.blobs import has_content, write_content
-from graphwire_plugins.safetensors_header import (
-    MAX_HEADER_BYTES,
-    Header,
-    file_order,
-    has_type,
-    header_bytes,
-    looks_like_header,
-    problems_error,
-    read_header,
-    read_json,
-)
 
 # ---------------- the index file of a model that is stored in several safetensors files (shards), as model hubs have it
 
@@ -40,17 +30,18 @@ def read_index(folder: StoreFolder, location: str) -> dict[str, str]:
         ArchiveError: there is no such file, or it is damaged.
     """
     with closing(folder.open(location)) as file:
-        if file.size > MAX_HEADER_BYTES:
-            raise problems_error(
-                [f"the index has {file.size:,} bytes, more than {MAX_HEADER_BYTES:,}"], location
+        if file.size > safetensors_header.MAX_HEADER_BYTES:
+            raise safetensors_header.problems_error(
+                [f"the index has {file.size:,} bytes, more than {safetensors_header.MAX_HEADER_BYTES:,}"],
+                location,
             )
-        shards = read_json(file.read_at(0, file.size), location).get("weight_map")
+        shards = safetensors_header.read_json(file.read_at(0, file.size), location).get("weight_map")
     if type(shards) is not dict:
-        raise problems_error(["the index has no object `weight_map`"], location)
+        raise safetensors_header.problems_error(["the index has no object `weight_map`"], location)
     if problems := [
         f"the shard of {name!r:.200} is no text" for name, shard in shards.items() if type(shard) is not str
     ]:
-        raise problems_error(problems, location)
+        raise safetensors_header.problems_error(problems, location)
     base = location.rpartition("/")[0]
     return {name: f"{base}/{shard}" if base else shard for name, shard in shards.items()}
 
@@ -132,7 +123,7 @@ class SafetensorsStore:
         if location:
             try:
                 with closing(folder.open(location)) as file:
-                    return location if looks_like_header(file) else None
+                    return location if safetensors_header.looks_like_header(file) else None
             except ArchiveError:
                 return None
         files, indexes = _names(folder)
@@ -159,7 +150,7 @@ class SafetensorsStore:
 
     def keeps(self, dtype: str) -> bool:
         """Return whether the format has this element type."""
-        return has_type(dtype)
+        return safetensors_header.has_type(dtype)
 
     def write(
         self, folder: StoreFolder, location: str, tensors: Mapping[str, NewTensor]
@@ -170,7 +161,9 @@ class SafetensorsStore:
         Raises:
             EncodeError: the format cannot hold a tensor.
         """
-        if unknown := sorted({each.dtype for each in tensors.values() if not has_type(each.dtype)}):
+        if unknown := sorted(
+            {each.dtype for each in tensors.values() if not safetensors_header.has_type(each.dtype)}
+        ):
             raise EncodeError(f"safetensors has no element type {', '.join(unknown)}")
         names = {name: name for name in tensors}
         if location and self._has(folder, location, tensors):
@@ -224,7 +217,7 @@ def _shards_in(folder: StoreFolder) -> list[str]:
         raise MissingRecordError(
             "the folder has no safetensors file", remedy="Name the file or folder with the weights"
         )
-    raise problems_error(
+    raise safetensors_header.problems_error(
         [f"the folder has several safetensors files: {', '.join([*indexes, *files][:10])}"],
         "",
         "Name the one to open, or the index file of the shards",
@@ -238,7 +231,7 @@ def _open_all(folder: StoreFolder, locations: Sequence[str]) -> StoreIndex:
     for location, (header, _) in files.items():
         if twice := tensors.keys() & header.tensors.keys():
             problems = [f"tensor {name!r:.200} is in another shard too" for name in sorted(twice)]
-            raise problems_error(problems, location)
+            raise safetensors_header.problems_error(problems, location)
         tensors.update((name, _stored(header, location, name)) for name in header.tensors)
     return StoreIndex(tensors, {location: facts for location, (_, facts) in files.items()})
 
@@ -252,7 +245,7 @@ def _open_listed(folder: StoreFolder, location: str, shards: Mapping[str, str]) 
         if name not in files[shard][0].tensors
     ]
     if lost:
-        raise problems_error(
+        raise safetensors_header.problems_error(
             lost, location, "The index file and the shards do not belong together: fetch all of them again"
         )
     return StoreIndex(
@@ -261,7 +254,9 @@ def _open_listed(folder: StoreFolder, location: str, shards: Mapping[str, str]) 
     )
 
 
-def _read_files(folder: StoreFolder, locations: Sequence[str]) -> dict[str, tuple[Header, FileFacts]]:
+def _read_files(
+    folder: StoreFolder, locations: Sequence[str]
+) -> dict[str, tuple[safetensors_header.Header, FileFacts]]:
     """Read the headers of files.
 
     Raises:
@@ -276,7 +271,7 @@ def _read_files(folder: StoreFolder, locations: Sequence[str]) -> dict[str, tupl
             missing.append(location)
             continue
         with closing(file):
-            header = read_header(file, location)
+            header = safetensors_header.read_header(file, location)
             files[location] = header, FileFacts(file.size, header.sha256)
     if missing:
         what = (
@@ -288,7 +283,7 @@ def _read_files(folder: StoreFolder, locations: Sequence[str]) -> dict[str, tupl
     return files
 
 
-def _stored(header: Header, location: str, name: str) -> StoredTensor:
+def _stored(header: safetensors_header.Header, location: str, name: str) -> StoredTensor:
     dtype, shape, start, _ = header.tensors[name]
     return StoredTensor.whole(dtype, shape, location, start)
 
@@ -309,8 +304,8 @@ class _NewFile(msgspec.Struct, frozen=True):
 
 
 def _new_file(location: str, tensors: Mapping[str, NewTensor]) -> _NewFile:
-    ordered = file_order(tensors)
-    return _NewFile(location, header_bytes(ordered), ordered)
+    ordered = safetensors_header.file_order(tensors)
+    return _NewFile(location, safetensors_header.header_bytes(ordered), ordered)
 
 
 def _listed_files(stem: str, shards: Sequence[Mapping[str, NewTensor]]) -> list[_NewFile]:
@@ -328,7 +323,7 @@ def _stems(stem: str, tensors: Mapping[str, NewTensor]) -> Iterator[str]:
     from graphwire.wire.archive.digests import digests_of
 
     yield stem
-    digest = hashlib.sha256(header_bytes(file_order(tensors)))
+    digest = hashlib.sha256(safetensors_header.header_bytes(safetensors_header.file_order(tensors)))
     for each in digests_of({name: new.view for name, new in sorted(tensors.items())}).values():
         digest.update(each.encode())
     yield (stem := f"{stem}-{digest.hexdigest()[:12]}")

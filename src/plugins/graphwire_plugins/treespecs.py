@@ -13,14 +13,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, shown, unless_interrupted
 from graphwire.registry import Tree, TreespecSerializer, hookimpl
-from graphwire.schema.texts.treespec import (
-    decode_value,
-    dump_json,
-    encode_value,
-    hashable,
-    is_plain_json,
-    load_json,
-)
+from graphwire.schema.texts import treespec
 from graphwire_plugins.library import qualified_name, safe_globals, subclasses
 from graphwire_plugins.ops import PredispatchFunctions
 
@@ -142,13 +135,13 @@ class Dict:
         return dict
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
-        if is_plain_json(context):
-            return 1, dump_json(context)
-        return 2, dump_json(encode_value(context))
+        if treespec.is_plain_json(context):
+            return 1, treespec.dump_json(context)
+        return 2, treespec.dump_json(treespec.encode_value(context))
 
     def load_context(self, tree: Tree, version: int) -> list[Any]:
-        value = load_json(tree) if isinstance(tree, str) else tree
-        return _keys(decode_value(value) if version == 2 else value)
+        value = treespec.load_json(tree) if isinstance(tree, str) else tree
+        return _keys(treespec.decode_value(value) if version == 2 else value)
 
     def arity(self, container: Any, context: Any) -> int | None:
         return len(context)
@@ -184,10 +177,14 @@ class DefaultDict:
         factory, keys = context
         name = None if factory is None else _factory_name(factory)
         # torch looks for enum members in contexts that are JSON text, which this one is not.
-        if name is not None and is_plain_json(keys) and not any(isinstance(key, enum.Enum) for key in keys):
+        if (
+            name is not None
+            and treespec.is_plain_json(keys)
+            and not any(isinstance(key, enum.Enum) for key in keys)
+        ):
             module, _, name = name.rpartition(".")
             return 1, {"default_factory_module": module, "default_factory_name": name, "dict_context": keys}
-        return 2, {"factory": name, "keys": encode_value(keys)}
+        return 2, {"factory": name, "keys": treespec.encode_value(keys)}
 
     def load_context(self, tree: Tree, version: int) -> list[Any]:
         match tree, version:
@@ -198,7 +195,7 @@ class DefaultDict:
             }, 1:
                 return [_factory(f"{module}.{name}"), _keys(keys)]
             case {"factory": None | str() as name, "keys": keys}, 2:
-                return [None if name is None else _factory(name), _keys(decode_value(keys))]
+                return [None if name is None else _factory(name), _keys(treespec.decode_value(keys))]
         raise DecodeError(f"not a default factory and keys of a defaultdict: {tree!r:.80}")
 
     def arity(self, container: Any, context: Any) -> int | None:
@@ -231,7 +228,7 @@ def _keys(value: Any) -> list[Any]:
     a key."""
     if type(value) is not list:
         raise DecodeError(f"not a list of keys: {value!r:.80}")
-    keys = [hashable(_tupled(key)) for key in value]
+    keys = [treespec.hashable(_tupled(key)) for key in value]
     if len(set(keys)) != len(keys):
         raise DecodeError("a dict has a duplicate key")
     return keys
@@ -327,7 +324,7 @@ class Deque:
         return 1, "null" if context is None else str(int(context))
 
     def load_context(self, tree: Tree, version: int) -> int | None:
-        length = load_json(tree) if isinstance(tree, str) else tree
+        length = treespec.load_json(tree) if isinstance(tree, str) else tree
         if length is None or (type(length) is int and 0 <= length < 2**63):
             return length
         raise DecodeError(f"not a maxlen of a deque: {length!r:.80}")

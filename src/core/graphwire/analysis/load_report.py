@@ -16,16 +16,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from graphwire import schema
 from graphwire.errors import DecodeError, count_text, escaped
-from graphwire.schema import (
-    Argument,
-    Graph,
-    Node,
-    Program,
-    ValueMetadata,
-    edited_graph,
-    graphs_in,
-)
 
 
 class StepReport(msgspec.Struct, frozen=True):
@@ -184,7 +176,7 @@ class ProcessGroup(msgspec.Struct, frozen=True):
 
 
 def named_groups(
-    graphs: Iterable[Graph],
+    graphs: Iterable[schema.Graph],
     saved_sizes: Mapping[str, int] = MappingProxyType({}),
     includes: Callable[[str], bool] = lambda operator: True,
 ) -> list[ProcessGroup]:
@@ -212,19 +204,19 @@ def named_groups(
     return list(found.values())
 
 
-def _operator_of(node: Node) -> str:
+def _operator_of(node: schema.Node) -> str:
     """Return the operator that a node calls: for a higher-order one (`auto_functionalized`), the operator given to it."""
     given = (each.arg.as_operator for each in node.inputs)
     return next((name for name in given if name is not None), node.target)
 
 
-def _name_of(node: Node) -> str:
+def _name_of(node: schema.Node) -> str:
     return node.name or node.target
 
 
 def with_group_names(
-    program: Program, names: Mapping[str, str], steps: list[StepReport] | None = None
-) -> Program:
+    program: schema.Program, names: Mapping[str, str], steps: list[StepReport] | None = None
+) -> schema.Program:
     """Return a program whose collectives name other process groups; the same object if nothing changes.
 
     All names are replaced at once, so two may be exchanged.
@@ -241,18 +233,18 @@ def with_group_names(
     module = program.graph_module
     users: dict[str, list[str]] = {}
 
-    def renamed(owner: Node | ValueMetadata) -> Node | ValueMetadata:
-        if not isinstance(owner, Node):
+    def renamed(owner: schema.Node | schema.ValueMetadata) -> schema.Node | schema.ValueMetadata:
+        if not isinstance(owner, schema.Node):
             return owner
         inputs = list(owner.inputs)
         for index, named in enumerate(inputs):
             if named.name == _NAME and (name := named.arg.as_string) is not None:
                 users.setdefault(name, []).append(_name_of(owner))
-                new = Argument(as_string=names.get(name, name))
+                new = schema.Argument(as_string=names.get(name, name))
                 inputs[index] = named if new == named.arg else replace(named, arg=new)
         return owner if all(map(is_, inputs, owner.inputs)) else replace(owner, inputs=inputs)
 
-    graph = edited_graph(module.graph, renamed)
+    graph = schema.edited_graph(module.graph, renamed)
     if unknown := [name for name in names if name not in users]:
         listed = ", ".join(map(repr, users))
         raise DecodeError(
@@ -292,7 +284,7 @@ class Disclosure(NamedTuple):
     """What it is, such as `12 stack traces, which quote 3 source files: /home/ann/model.py, …`."""
 
 
-def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -> list[Disclosure]:
+def disclosures(program: schema.Program, *, tensors: int, extra_files: Sequence[str]) -> list[Disclosure]:
     """Return what a file contains besides a program and its weights.
 
     Args:
@@ -321,17 +313,19 @@ def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -
     return found
 
 
-def stripped(program: Program, kinds: Collection[Strippable]) -> Program:
+def stripped(program: schema.Program, kinds: Collection[Strippable]) -> schema.Program:
     """Return a program without these kinds. It shares all other records with the given one, which stays as it is."""
     fields = [row for kind, row in _FIELDS.items() if kind in kinds]
     tables: dict[str, list[Any]] = {table: [] for table, _, _ in fields}
     module = program.graph_module
-    graph = edited_graph(module.graph, partial(_without, fields)) if fields else module.graph
+    graph = schema.edited_graph(module.graph, partial(_without, fields)) if fields else module.graph
     examples = None if "example_inputs" in kinds else program.example_inputs
     return replace(program, graph_module=replace(module, graph=graph, **tables), example_inputs=examples)
 
 
-def _without(fields: Sequence[tuple[str, str, str]], owner: Node | ValueMetadata) -> Node | ValueMetadata:
+def _without(
+    fields: Sequence[tuple[str, str, str]], owner: schema.Node | schema.ValueMetadata
+) -> schema.Node | schema.ValueMetadata:
     """Return a record without these fields and keys of metadata; the same object if it has none."""
     changes: dict[str, Any] = {field: None for _, field, _ in fields if getattr(owner, field) is not None}
     keys = {key for _, _, key in fields}
@@ -340,16 +334,18 @@ def _without(fields: Sequence[tuple[str, str, str]], owner: Node | ValueMetadata
     return replace(owner, **changes) if changes else owner
 
 
-def _noted(program: Program) -> Iterator[Node | ValueMetadata]:
+def _noted(program: schema.Program) -> Iterator[schema.Node | schema.ValueMetadata]:
     """Yield every record of a program that has metadata of a node."""
-    for graph in graphs_in(program.graph_module.graph):
+    for graph in schema.graphs_in(program.graph_module.graph):
         yield from graph.nodes
         yield from graph.value_metadata.values()
         if graph.output_metadata is not None:
             yield graph.output_metadata
 
 
-def _texts(program: Program, noted: Sequence[Node | ValueMetadata], kind: Strippable) -> Iterator[str]:
+def _texts(
+    program: schema.Program, noted: Sequence[schema.Node | schema.ValueMetadata], kind: Strippable
+) -> Iterator[str]:
     """Yield the text of each stack trace, or the indices of each origin as text."""
     table, field, key = _FIELDS[kind]
     frames = getattr(program.graph_module, table)

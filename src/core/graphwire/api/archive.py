@@ -12,38 +12,19 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
+from graphwire import errors
 from graphwire.analysis.load_report import Disclosure, LoadReport, Omission, StepReport, disclosures
 from graphwire.analysis.validation.program_rules import check_payloads, validate
 from graphwire.analysis.validation.value_rules import weight_problems
+from graphwire.api import options
 from graphwire.api.documents import ProgramRecords, program_at_current_schema, read_records
 from graphwire.api.error_boundary import Boundary
-from graphwire.api.options import (
-    StorageOptions,
-    check_choice,
-    check_limits,
-    check_storage_options,
-    check_types,
-    group_names,
-    public_function,
-)
 from graphwire.api.weights import (
     AS_SAVED,
     AttachedWeights,
     LoadWeights,
     check_weights_choice,
     located_weights,
-)
-from graphwire.errors import (
-    ArchiveError,
-    DecodeError,
-    GraphwireError,
-    GraphwireWarning,
-    MissingPluginError,
-    Obstacle,
-    OpsetError,
-    Problem,
-    problems_of,
-    unless_interrupted,
 )
 from graphwire.evolve.plain_values import walk_nodes
 from graphwire.evolve.planner import plan_for
@@ -79,7 +60,7 @@ def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concate
     def bounded(archive: Archive, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if args or kwargs:
-                check_types(function, (archive, *args), kwargs, DecodeError)
+                options.check_types(function, (archive, *args), kwargs, errors.DecodeError)
             return function(archive, *args, **kwargs)
         except Exception as error:
             if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
@@ -104,11 +85,11 @@ class Archive(Closing):
         limits: Limits,
         weights_from: LoadWeights = AS_SAVED,
         rank: int | None = None,
-        storage_options: StorageOptions = None,
+        storage_options: options.StorageOptions = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        check_limits(limits)
-        check_storage_options(storage_options)
+        options.check_limits(limits)
+        options.check_storage_options(storage_options)
         file = located(file, storage_options)
         weights_from = located_weights(weights_from, storage_options)
         check_weights_choice(weights_from, tensors=True)
@@ -121,7 +102,7 @@ class Archive(Closing):
         """The payloads of each (program name, whether records are copied)."""
         try:
             self._package = package_reader.Package(file, registry, limits=limits)
-        except ArchiveError:
+        except errors.ArchiveError:
             from graphwire.api.bare_document import find_bare_document
 
             self._bare = find_bare_document(file, registry, limits)
@@ -146,8 +127,8 @@ class Archive(Closing):
     def _repr_html_(self) -> str | None:
         try:
             return self.inspect(self.file)._repr_html_()
-        except unless_interrupted(
-            GraphwireError, OSError
+        except errors.unless_interrupted(
+            errors.GraphwireError, OSError
         ):  # closed or damaged: a notebook then shows the text
             return None
 
@@ -177,7 +158,7 @@ class Archive(Closing):
         """Whether the file is an archive, or a document that declares a schema. Other bytes may begin as a document does."""
         try:
             return self._bare is None or bool(list(map(version_of, map(self._package.tree_of, self.methods))))
-        except GraphwireError:
+        except errors.GraphwireError:
             return False
 
     @property
@@ -229,12 +210,12 @@ class Archive(Closing):
         if name is None:
             if len(self.methods) > 1:
                 names = ", ".join(map(repr, self.methods))
-                raise ArchiveError(
+                raise errors.ArchiveError(
                     f"the file holds several programs: {names}", remedy="Pass method= to pick one"
                 )
             return self.methods[0]
         if not isinstance(name, str):
-            raise DecodeError(
+            raise errors.DecodeError(
                 f"method= is {type_text(name)}", remedy="Pass the name of a program in the file"
             ).about("method")
         self._package.member_of(name)
@@ -334,7 +315,7 @@ class Archive(Closing):
         )
 
     @_bounded
-    def targets(self, method: str) -> dict[str, list[Obstacle]]:
+    def targets(self, method: str) -> dict[str, list[errors.Obstacle]]:
         """Return, for every target by name (releases first), the obstacles to writing a program for it.
 
         An obstacle names a construct, its node, and the first target that supports it. Nothing is written.
@@ -405,7 +386,7 @@ class Archive(Closing):
         from graphwire.api.loading import decode_from
         from graphwire.bridge.module.module import decode_module
 
-        check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
+        options.check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
         loaded = decode_from(
             partial(decode_module, check_guards=check_guards),
             self,
@@ -413,10 +394,10 @@ class Archive(Closing):
             device=device,
             copy=copy,
             unknown_ops=unknown_ops,
-            names=group_names(groups),
+            names=options.group_names(groups),
         )
         for text in loaded.warnings:
-            warnings.warn(text, GraphwireWarning, stacklevel=3)
+            warnings.warn(text, errors.GraphwireWarning, stacklevel=3)
         return loaded.value
 
     @property
@@ -478,7 +459,7 @@ class Archive(Closing):
         return Inspection(file, self.size, self.layout, producer, methods, payload_bytes, list(self.names))
 
     @_bounded
-    def problems(self, *, payloads: bool = True) -> list[Problem]:
+    def problems(self, *, payloads: bool = True) -> list[errors.Problem]:
         """Return every problem: damaged records, records with executable content, and invalid programs.
 
         Args:
@@ -492,8 +473,8 @@ class Archive(Closing):
         self._package.archive.check_open()  # Otherwise each later step would report a closed archive.
         try:
             methods = self.methods
-        except GraphwireError as error:
-            return [*problems, *problems_of(error, "archive")]
+        except errors.GraphwireError as error:
+            return [*problems, *errors.problems_of(error, "archive")]
         if self._bare is None and self._package.lacks_manifest:
             problems.append(package_reader.NO_MANIFEST)
         for method in methods:
@@ -501,10 +482,10 @@ class Archive(Closing):
         self._package.archive.check_open()
         return list(dict.fromkeys(problems))
 
-    def _problems_of(self, method: str, elements: bool) -> list[Problem]:
+    def _problems_of(self, method: str, elements: bool) -> list[errors.Problem]:
         """Return the problems of one program; a problem of one part does not hide those of the others."""
         place = self._package.member_of(method)
-        problems: list[Problem] = []
+        problems: list[errors.Problem] = []
         collected = partial(_collected, problems, place, self.boundary(method))
         program = payloads = None
         with collected():
@@ -599,7 +580,7 @@ class Archive(Closing):
 
 
 @contextmanager
-def _collected(problems: list[Problem], place: str, boundary: Boundary) -> Iterator[None]:
+def _collected(problems: list[errors.Problem], place: str, boundary: Boundary) -> Iterator[None]:
     """A context that appends an error of its block to a list of problems.
 
     Args:
@@ -609,14 +590,14 @@ def _collected(problems: list[Problem], place: str, boundary: Boundary) -> Itera
     try:
         with boundary:
             yield
-    except MissingPluginError as error:
-        problems += problems_of(error, "document")
-    except GraphwireError as error:
+    except errors.MissingPluginError as error:
+        problems += errors.problems_of(error, "document")
+    except errors.GraphwireError as error:
         what = ". ".join(filter(None, (error.problem, error.remedy)))
-        problems.append(Problem(f"{place} {error.place}".rstrip(), "document", what))
+        problems.append(errors.Problem(f"{place} {error.place}".rstrip(), "document", what))
 
 
-@public_function("file")
+@options.public_function("file")
 def open(
     file: Readable,
     *,
@@ -624,7 +605,7 @@ def open(
     limits: Limits = DEFAULT_LIMITS,
     weights_from: LoadWeights = AS_SAVED,
     rank: int | None = None,
-    storage_options: StorageOptions = None,
+    storage_options: options.StorageOptions = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Archive:
     """Open a file to read its programs as schema records, without torch.
@@ -650,7 +631,9 @@ def open(
         ArchiveError: the file is neither an archive nor a document, or it is damaged.
     """
     if cache is not None and not isinstance(cache, (str, os.PathLike)):
-        raise DecodeError(f"cache= is {type_text(cache)}", remedy="Pass the path of a folder").about("cache")
+        raise errors.DecodeError(f"cache= is {type_text(cache)}", remedy="Pass the path of a folder").about(
+            "cache"
+        )
     return Archive(file, registry_or_installed(registry), limits, weights_from, rank, storage_options, cache)
 
 
@@ -681,7 +664,7 @@ def build_load_report(
         for step in plan_for(program, registry).steps:
             name = f"opset {step.namespace} {step.from_version} → {step.to_version}"
             steps.append(StepReport(name, [node.name or node.target for node in step.nodes]))
-    except OpsetError as error:
+    except errors.OpsetError as error:
         steps += [StepReport(f"opset: {problem.message}") for problem in error.problems]
     derived = [text for step in schema_steps for text in step.derived]
     derived += [f"the name {new!r} of the weight {old!r}" for old, new in renamed]

@@ -17,14 +17,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from graphwire.errors import (
-    ArchiveError,
-    ChecksumError,
-    FormatError,
-    GraphwireError,
-    LimitError,
-    unless_interrupted,
-)
+from graphwire import errors
 from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swapped
 from graphwire.registry import Registry, Tree
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
@@ -68,7 +61,7 @@ def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> Ba
         folder = Path(file.parent)
     try:
         source = open_source(file, limits)
-    except (OSError, ArchiveError):  # a pipe, which has been read, is no document
+    except (OSError, errors.ArchiveError):  # a pipe, which has been read, is no document
         return None
     try:
         try:
@@ -77,10 +70,10 @@ def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> Ba
                 registry.wire_formats.values(),
                 registry.formats_in_box,
             )
-        except FormatError:
+        except errors.FormatError:
             return None
         if source.size > limits.program_bytes:
-            raise LimitError(
+            raise errors.LimitError(
                 f"the document has {source.size:,} bytes, more than {limits.program_bytes:,}",
                 remedy="Raise Limits.program_bytes for a file that you trust",
             )
@@ -140,9 +133,9 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | RemoteFile | Non
         else:
             try:
                 data = _external(tensor.data, meta.dtype, folder, left, limits)
-            except unless_interrupted(GraphwireError, OSError) as error:
+            except errors.unless_interrupted(errors.GraphwireError, OSError) as error:
                 payloads.unread[tensor.name] = (
-                    error.problem if isinstance(error, GraphwireError) else str(error)
+                    error.problem if isinstance(error, errors.GraphwireError) else str(error)
                 )
                 continue
             left -= len(data)
@@ -167,18 +160,18 @@ def _external(
     """Return the little-endian bytes of a tensor in a file beside the document."""
     location = f"{place.location!r:.200}"
     if folder is None:
-        raise ArchiveError(f"it is in the file {location}, and the document was not read from a path")
+        raise errors.ArchiveError(f"it is in the file {location}, and the document was not read from a path")
     if place.length > left:
-        raise LimitError(f"{place.length:,} bytes of {location} exceed the limit for data in memory")
+        raise errors.LimitError(f"{place.length:,} bytes of {location} exceed the limit for data in memory")
     beside = RemoteFolder(folder, limits.remote) if isinstance(folder, RemoteFile) else Folder(folder)
     with closing(beside.open(place.location)) as source:
         size = source.size
         if place.offset < 0 or place.length < 0 or place.offset + place.length > size:
-            raise ArchiveError(
+            raise errors.ArchiveError(
                 f"{place.length:,} bytes at {place.offset:,} are not inside {location}, which has {size:,} bytes"
             )
         data = source.read_at(place.offset, place.length)
     digest = hashlib.sha256(data).hexdigest()
     if len(data) != place.length or (place.checksum and digest != place.checksum.lower()):
-        raise ChecksumError(f"the bytes in {location} do not match the checksum")
+        raise errors.ChecksumError(f"the bytes in {location} do not match the checksum")
     return swapped(data, dtype)

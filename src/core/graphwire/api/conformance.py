@@ -16,21 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
+from graphwire import errors
 from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.analysis.neutral import canonical_json, digest_of_elements, neutral_record, pairs, tagged
 from graphwire.api.archive import Archive, open
 from graphwire.api.options import public_function
-from graphwire.errors import (
-    ArchiveError,
-    ExpressionError,
-    FormatError,
-    GraphwireError,
-    Problem,
-    SchemaError,
-    ValidationError,
-    WeightsError,
-    unless_interrupted,
-)
 from graphwire.process import TYPE_ANALYSIS, Threads
 from graphwire.registry import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
@@ -72,11 +62,11 @@ def neutral(file: str | os.PathLike[str] | UniversalPath) -> bytes:
     with open(place) as archive:
         problems = [each for each in archive.problems() if not _is_allowed(each)]
         if problems:
-            raise ValidationError(problems)
+            raise errors.ValidationError(problems)
         return canonical_json(_archive_form(archive))
 
 
-def _is_allowed(problem: Problem) -> bool:
+def _is_allowed(problem: errors.Problem) -> bool:
     return problem == NO_MANIFEST or problem.kind in _ALLOWED
 
 
@@ -174,12 +164,12 @@ _WEIGHTS_PLACE: Final = re.compile(
 )
 
 
-def refusal(error: GraphwireError) -> str:
+def refusal(error: errors.GraphwireError) -> str:
     """Return the class of a refusal (NEU-20): `archive`, `document` or `weights`."""
-    if isinstance(error, WeightsError) or REFERENCES in error.place:
+    if isinstance(error, errors.WeightsError) or REFERENCES in error.place:
         return "weights"
-    if not isinstance(error, ValidationError):
-        of_documents = isinstance(error, SchemaError | FormatError | ExpressionError)
+    if not isinstance(error, errors.ValidationError):
+        of_documents = isinstance(error, errors.SchemaError | errors.FormatError | errors.ExpressionError)
         return "document" if of_documents else "archive"
     place, kind, _ = error.problems[0]
     if kind in _OF_ARCHIVES:
@@ -347,8 +337,8 @@ def suite_cases(folder: Path) -> list[SuiteCase]:
         for path in sorted((folder / "trees").glob("*.json")):
             table = _read_vectors(path.read_bytes())
             cases += [_vector(table.format, row) for row in table.vectors]
-    except unless_interrupted(OSError, msgspec.MsgspecError, KeyError) as error:
-        raise ArchiveError(
+    except errors.unless_interrupted(OSError, msgspec.MsgspecError, KeyError) as error:
+        raise errors.ArchiveError(
             f"{str(folder)!r} is not a conformance suite ({error})",
             remedy="Pass --suite with the folder `conformance` of graphwire's sources",
         ) from error

@@ -14,19 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import msgspec
 from msgspec.structs import replace
 
+from graphwire import errors
 from graphwire.analysis.load_report import NarrowedRange, Omission, Strippable, WriteReport, stripped
 from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.error_boundary import Boundary
 from graphwire.api.options import Ranges, check_choice, check_limits, check_records, public_function
-from graphwire.errors import (
-    DecodeError,
-    EncodeError,
-    FormatError,
-    GraphwireWarning,
-    OpsetError,
-    Problem,
-    ValidationError,
-)
 from graphwire.evolve.step import AppliedStep, is_current, version_of
 from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_named, with_trace_texts
 from graphwire.process import LOG
@@ -55,7 +47,7 @@ if TYPE_CHECKING:
     from graphwire.evolve import planner
 
 
-@public_function(errors=EncodeError)
+@public_function(errors=errors.EncodeError)
 def encode(
     program: Program,
     format: str = "json",
@@ -88,7 +80,7 @@ def encode(
     dropped: list[str] = []
     data = document_for(program, target_named(target), wire_format, dropped, payloads, checked=checked)
     for why in dropped:
-        warnings.warn(f"the {OMITTED} are not all written: {why}", GraphwireWarning, stacklevel=3)
+        warnings.warn(f"the {OMITTED} are not all written: {why}", errors.GraphwireWarning, stacklevel=3)
     return data
 
 
@@ -133,7 +125,7 @@ def _storage_of(payloads: Payloads, name: str) -> bytes:
         meta, folder = payloads.constants.get(name), CONSTANTS
     record = None if meta is None else payloads.records.get(folder + meta.path_name)
     if record is None:
-        raise EncodeError(f"the payloads have no bytes of the weight {name!r}")
+        raise errors.EncodeError(f"the payloads have no bytes of the weight {name!r}")
     from graphwire.wire.torch_files.torch_save_writer import record_chunks
 
     return b"".join(map(bytes, record_chunks(record)))
@@ -164,7 +156,7 @@ def decode(
     registry = registry_or_installed(registry)
     check_limits(limits)
     if not isinstance(buffer, (bytes, bytearray, memoryview)):
-        raise FormatError(f"a document is bytes, not {type(buffer).__name__}")
+        raise errors.FormatError(f"a document is bytes, not {type(buffer).__name__}")
     if format is None:
         wire_format = detect_format(buffer, registry.wire_formats.values(), registry.formats_in_box)
     else:
@@ -229,7 +221,7 @@ def treespec_dumps(
 ) -> bytes: ...
 
 
-@public_function(errors=EncodeError)
+@public_function(errors=errors.EncodeError)
 def treespec_dumps(
     spec: Any,
     protocol: int | None = None,
@@ -298,7 +290,7 @@ def treespec_loads(
     check_limits(limits)
     given: object = data
     if not isinstance(given, (str, bytes, bytearray, memoryview)):
-        raise DecodeError(
+        raise errors.DecodeError(
             f"a treespec is text or bytes, not {type_text(given)}",
             remedy="graphwire.treespec_dumps makes either",
         )
@@ -359,7 +351,9 @@ def documents_for_target(
     checked = check_format and _is_foreign(wire_format, registry)
     reader = None if target is None else target_named(target)
     if reader is not None and reader.layout is not None and format != "json":
-        raise EncodeError(f"{reader.name} reads JSON, not {format}", remedy='Write it with format="json"')
+        raise errors.EncodeError(
+            f"{reader.name} reads JSON, not {format}", remedy='Write it with format="json"'
+        )
     provider = _provider(format, registry)
     documents, dropped, found = {}, [], list[NarrowedRange]()
     for name, held in programs.items():
@@ -389,7 +383,7 @@ def documents_for_target(
 def warn_of_dropped(dropped: Iterable[Omission]) -> None:
     """Warn the caller of a public function about data that the written file lacks."""
     for each in dropped:
-        warnings.warn(each.as_written, GraphwireWarning, stacklevel=4)
+        warnings.warn(each.as_written, errors.GraphwireWarning, stacklevel=4)
 
 
 def check_ranges(ranges: str, target: str | None) -> None:
@@ -399,9 +393,9 @@ def check_ranges(ranges: str, target: str | None) -> None:
         EncodeError: `ranges` is something else.
         SchemaVersionError: there is no such target.
     """
-    check_choice("ranges", ranges, ("exact", "narrowed"), EncodeError)
+    check_choice("ranges", ranges, ("exact", "narrowed"), errors.EncodeError)
     if ranges == "narrowed" and target is None:
-        raise EncodeError(
+        raise errors.EncodeError(
             "ranges are narrowed only for an older reader", remedy='Name it, such as target="torch-2.3"'
         ).about("ranges")
     if target is not None:
@@ -479,7 +473,7 @@ class ProgramAtInstalledOpsets(msgspec.Struct, frozen=True):
         """Name the plugins of the upgraders in an error at a node that these wrote."""
         try:
             yield
-        except DecodeError as error:
+        except errors.DecodeError as error:
             from graphwire.evolve.planner import blamed_on
 
             node = re.match(r"graph\.nodes\[(\d+)\]", error.place)
@@ -535,7 +529,7 @@ def program_after_plan(program: Program, plan: planner.Plan, registry: Registry)
 
         had = {node.target for _, node in walk_nodes(program.graph_module.graph)}
         unknown = [
-            Problem(place, "no-operator", f"no plugin here has an operator {node.target}")
+            errors.Problem(place, "no-operator", f"no plugin here has an operator {node.target}")
             for place, node in walk_nodes(changed.graph_module.graph)
             if node.target not in had and registry.op_handler(node.target) is None
         ]
@@ -545,13 +539,13 @@ def program_after_plan(program: Program, plan: planner.Plan, registry: Registry)
         lowered = {name for name, version in after.items() if version < before.get(name, version)}
         try:
             planner.check_stored_marks(changed, registry)
-        except OpsetError as error:
+        except errors.OpsetError as error:
             planner.blamed_on(error, plan)
             raise
         try:
             planner.check_stored_marks(changed, registry, lowered)
-        except OpsetError as error:
-            warnings.warn(str(error), GraphwireWarning, stacklevel=4)
+        except errors.OpsetError as error:
+            warnings.warn(str(error), errors.GraphwireWarning, stacklevel=4)
     return changed
 
 
@@ -567,16 +561,16 @@ def _applied(program: Program, plan: planner.Plan, registry: Registry) -> Progra
     changed = planner.with_requirements(changed, registry)
     try:
         check_valid(changed)
-    except ValidationError as error:
+    except errors.ValidationError as error:
         raise _invalid(plan, error.problems) from error
     return changed
 
 
-def _invalid(plan: planner.Plan, problems: Sequence[Problem]) -> OpsetError:
+def _invalid(plan: planner.Plan, problems: Sequence[errors.Problem]) -> errors.OpsetError:
     from graphwire.evolve.planner import blamed_on
 
     names = ", ".join(step.origin for step in plan.steps if step.nodes)
-    error = OpsetError(
+    error = errors.OpsetError(
         f"upgraders made a program that is not valid ({names})",
         problems=problems,
         remedy="Report it to the authors of the plugins that provide them",

@@ -19,20 +19,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
-from graphwire.errors import (
-    ArchiveError,
-    DecodeError,
-    EncodeError,
-    GraphwireError,
-    Ignored,
-    Place,
-    RemoteError,
-    causes_of,
-    exception_text,
-    is_of_caller,
-    locate,
-    raised_by_signal,
-)
+from graphwire import errors
 from graphwire.registry import Registry
 from graphwire.schema import Program
 from graphwire.wire.archive.source import file_name
@@ -58,7 +45,7 @@ class Boundary:
         file: str,
         registry: Registry | None = None,
         record: tuple[str, str] | Callable[[], tuple[str, str]] = ("", ""),
-        error: type[GraphwireError] = DecodeError,
+        error: type[errors.GraphwireError] = errors.DecodeError,
     ) -> None:
         self._file = file
         self._registry = registry
@@ -73,19 +60,19 @@ class Boundary:
     ) -> None:
         if not isinstance(error, Exception):
             return
-        if (raised := raised_by_signal(error)) is not None:
+        if (raised := errors.raised_by_signal(error)) is not None:
             if raised is error:
                 return
             raise raised
-        if isinstance(error, GraphwireError):
-            converted: GraphwireError | None = error
+        if isinstance(error, errors.GraphwireError):
+            converted: errors.GraphwireError | None = error
             _name_plugin(error, self._registry)
         else:
             converted = _as_graphwire_error(error, self._error, self._registry)
         if converted is None:
             return
         record, format = ("", "")
-        with Ignored(Exception):  # The archive may be too damaged to know.
+        with errors.Ignored(Exception):  # The archive may be too damaged to know.
             record, format = self._record() if callable(self._record) else self._record
         converted.of(self._file, record, format)
         if converted is not error:
@@ -103,34 +90,36 @@ def source_name(source: Any) -> str:
 
 
 def _as_graphwire_error(
-    error: Exception, kind: type[GraphwireError], registry: Registry | None
-) -> GraphwireError | None:
+    error: Exception, kind: type[errors.GraphwireError], registry: Registry | None
+) -> errors.GraphwireError | None:
     """Return the `GraphwireError` for a foreign exception; None if the exception passes unchanged."""
     frames = list(_frames(error.__traceback__))
     plugin = _plugin_in(frames, registry)
-    if is_of_caller(error) and not (plugin and isinstance(error, MemoryError)):
+    if errors.is_of_caller(error) and not (plugin and isinstance(error, MemoryError)):
         return None
     if not plugin and any(name.partition(".")[0] == "fsspec" for name, _ in frames):
-        return RemoteError(f"the file system fails: {exception_text(error)}", remedy=_STORE)
+        return errors.RemoteError(f"the file system fails: {errors.exception_text(error)}", remedy=_STORE)
     if isinstance(error, OSError) and not plugin:
         own = [name for name, _ in frames if name.startswith("graphwire.")]
         if own and own[-1].startswith(_FILES):
             return None
     if type(error) is ValueError and str(error).startswith("embedded null"):  # how Python refuses a path
-        return ArchiveError(
+        return errors.ArchiveError(
             "the name of a file contains a null character, which no file system allows",
             remedy="Pass another name",
         )
     converted = _new_error(error, kind, plugin, frames)
     for place in getattr(error, "__notes__", ()):
-        if isinstance(place, Place):
-            locate(converted, place)
+        if isinstance(place, errors.Place):
+            errors.locate(converted, place)
     return converted
 
 
-def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
+def _name_plugin(error: errors.GraphwireError, registry: Registry | None) -> None:
     """Add a remedy that names the plugin to a `GraphwireError` that wraps an exception of a plugin."""
-    cause = next((each for each in causes_of(error) if not isinstance(each, GraphwireError)), None)
+    cause = next(
+        (each for each in errors.causes_of(error) if not isinstance(each, errors.GraphwireError)), None
+    )
     if cause is None or error.file:
         return
     plugin = _plugin_in(list(_frames(cause.__traceback__)), registry)
@@ -140,21 +129,21 @@ def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
 
 
 def _new_error(
-    error: Exception, kind: type[GraphwireError], plugin: str, frames: list[tuple[str, str]]
-) -> GraphwireError:
+    error: Exception, kind: type[errors.GraphwireError], plugin: str, frames: list[tuple[str, str]]
+) -> errors.GraphwireError:
     if plugin:
-        return kind(f"the {plugin} fails: {exception_text(error)}", remedy=_REPAIR)
+        return kind(f"the {plugin} fails: {errors.exception_text(error)}", remedy=_REPAIR)
     if isinstance(error, RecursionError):
         return kind("values are nested too deeply for Python's recursion limit", remedy=_DEPTH)
     module, function = frames[-1] if frames else ("", "")
-    what = "written" if issubclass(kind, EncodeError) else "read"
+    what = "written" if issubclass(kind, errors.EncodeError) else "read"
     if what == "written" and module.partition(".")[0] not in _TRUSTED:
         return kind(
-            f"{module}.{function}, which the program refers to, fails: {exception_text(error)}",
+            f"{module}.{function}, which the program refers to, fails: {errors.exception_text(error)}",
             remedy=_REPAIR_OBJECT,
         )
     return kind(
-        f"it cannot be {what}: {exception_text(error)} (in {module}.{function})",
+        f"it cannot be {what}: {errors.exception_text(error)} (in {module}.{function})",
         remedy=DEFECT,
     )
 

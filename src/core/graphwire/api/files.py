@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, Unpack
 
+from graphwire import errors
 from graphwire.analysis.load_report import Strippable, WriteReport
 from graphwire.analysis.validation.program_rules import check_payloads, check_valid
 from graphwire.api.archive import Archive, build_load_report, open
@@ -30,16 +31,6 @@ from graphwire.api.weights import (
     SaveWeights,
     check_target_weights,
     located_weights,
-)
-from graphwire.errors import (
-    UNRECOGNIZED,
-    DecodeError,
-    EncodeError,
-    GraphwireError,
-    NotAnArchiveError,
-    Problem,
-    RemoteError,
-    problems_of,
 )
 from graphwire.evolve.targets import target_named
 from graphwire.registry import PluginInfo, Registry, default_registry, registry_or_installed
@@ -106,9 +97,9 @@ def convert(
     """
     from graphwire.api.documents import check_ranges, program_after_plan, warn_of_dropped
 
-    check_report(report, DecodeError)
+    check_report(report, errors.DecodeError)
     check_ranges(ranges, target)
-    check_choice("names", names, ("exact", "renamed"), DecodeError)
+    check_choice("names", names, ("exact", "renamed"), errors.DecodeError)
     dst = located(dst, options.get("storage_options"))
     weights = located_weights(weights, options.get("storage_options"))
     stripped = check_strip(strip)
@@ -349,7 +340,7 @@ def _inspect_program(source: Program | ExportedProgram, registry: Registry) -> I
 
 @public_function("file")
 @options_of(open)
-def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
+def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[errors.Problem]:
     """Return every problem of a file: damaged records and invalid programs. Reads the whole file.
 
     Returns:
@@ -363,14 +354,16 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     """
     try:
         archive = open(file, **options)
-    except GraphwireError as error:
-        if isinstance(error, RemoteError) or error.argument:
+    except errors.GraphwireError as error:
+        if isinstance(error, errors.RemoteError) or error.argument:
             raise  # nothing is known of a file
-        return problems_of(error, UNRECOGNIZED if isinstance(error, NotAnArchiveError) else "archive")
+        return errors.problems_of(
+            error, errors.UNRECOGNIZED if isinstance(error, errors.NotAnArchiveError) else "archive"
+        )
     with archive:
         problems = archive.problems()
         is_known = not problems or archive.is_recognized
-        return problems if is_known else [each._replace(kind=UNRECOGNIZED) for each in problems]
+        return problems if is_known else [each._replace(kind=errors.UNRECOGNIZED) for each in problems]
 
 
 def plugins() -> tuple[PluginInfo, ...]:
@@ -414,7 +407,7 @@ def weights(
             verify_records(payloads.records.values())
             place = located(export, options.get("storage_options"))
             if lost := export_weights(payloads, place, archive.registry):
-                raise EncodeError(
+                raise errors.EncodeError(
                     f"{file_name(place)!r:.200} has no {', '.join(lost[:8])}{' and others' if len(lost) > 8 else ''}",
                     remedy="The store cannot hold their element types, strides or views; take them from the program",
                 )

@@ -9,15 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from graphwire import errors
 from graphwire.api.weights import Blobs, Checkpoint, Default, SaveWeights
-from graphwire.errors import (
-    ArchiveError,
-    EncodeError,
-    GraphwireError,
-    GraphwireWarning,
-    Problem,
-    WeightsError,
-)
 from graphwire.registry import PROJECT, Registry, blamed
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.digests import digests_of
@@ -68,7 +61,7 @@ def references_for(
     location = weights.location if isinstance(weights, Blobs) else weights
     place = new_place(location, kind, registry)
     if kind is None and folder is not None and relative_folder(place.folder.path, folder) is None:
-        raise ArchiveError(
+        raise errors.ArchiveError(
             f"the file could not refer to {place.shown!r}, which is not at or below its folder",
             remedy=f"Write the weights beside it: {f'{folder}/{Path(place.location).name}'!r}",
         )
@@ -86,9 +79,9 @@ def checked(references: WeightReferences) -> WeightReferences:
     """
     try:
         read_references(write_references(references))
-    except (TypeError, ValueError, OverflowError, RecursionError, GraphwireError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError, errors.GraphwireError) as error:
         kinds = ", ".join(each.kind for each in references.stores)
-        raise EncodeError(
+        raise errors.EncodeError(
             f"the weight store {kinds!r} returns what no file can refer to ({error})",
             remedy="Report it to its authors, or choose another place for the weights",
         ) from error
@@ -151,7 +144,7 @@ def _with_files(
             isinstance(each.file, str) and each.file not in index.files for each in found.chunks
         ):
             problem = f"the weight store {place.kind!r} does not find {name!r:.200}, which it has"
-            raise blamed(EncodeError(problem), store)
+            raise blamed(errors.EncodeError(problem), store)
         for chunk in found.chunks:
             files |= {chunk.file} if isinstance(chunk.file, str) else index.files.keys()
     reference = StoreReference(
@@ -183,7 +176,7 @@ def relative_folder(path: Path | str, folder: Path | str | None) -> str | None:
         return None
 
     if problem := location_problem(relative):
-        raise ArchiveError(f"the file cannot refer to the folder {relative!r:.200}: {problem}")
+        raise errors.ArchiveError(f"the file cannot refer to the folder {relative!r:.200}: {problem}")
     return relative
 
 
@@ -208,7 +201,9 @@ def warn_of_prefix(prefix: tuple[str, str], place: StorePlace) -> None:
             [*([f"without {old!r}"] if old else ()), *([f"with {new!r} before them"] if new else ())]
         )
         warnings.warn(
-            f"{place.shown} has the weights under other names: {change}", GraphwireWarning, stacklevel=5
+            f"{place.shown} has the weights under other names: {change}",
+            errors.GraphwireWarning,
+            stacklevel=5,
         )
 
 
@@ -222,7 +217,7 @@ def _refer(
     """Return references to weights that exist, after a comparison."""
     place = find_store(registry, chosen.location, chosen.kind, links=True)
     index = store_named(registry, place.kind).open(place.folder, place.location)
-    tables, problems = [], list[Problem]()
+    tables, problems = [], list[errors.Problem]()
     ranks = chosen.ranks or 1
     for rank in range(ranks):
         match = match_records(records, index.tensors, chosen.names, rank=(rank, ranks), shard=chosen.shard)
@@ -247,7 +242,7 @@ def _refer(
                 for each in tables
             ]
     if problems and chosen.rest == "error":
-        raise WeightsError(
+        raise errors.WeightsError(
             problems,
             remedy='Pass Checkpoint(…, names=) with their names there, or rest="file" to keep them in the program\'s file',
         )
@@ -292,7 +287,7 @@ def _differences(
     views: Mapping[str, Record],
     records: Mapping[str, WeightRecord],
     opened: OpenedStores,
-) -> Iterator[tuple[str, Problem]]:
+) -> Iterator[tuple[str, errors.Problem]]:
     """Yield each record whose stored bytes differ from the program's."""
     for name, reference in table.items():
         stored = ExternalRecord(opened, name, reference).view()
@@ -301,7 +296,7 @@ def _differences(
             end = start + _COMPARED_BYTES
             if bytes(own[start:end]) != bytes(stored[start:end]):
                 weight = records[name].weights[0].name
-                yield name, Problem(weight, "weight", "its elements differ from the stored ones")
+                yield name, errors.Problem(weight, "weight", "its elements differ from the stored ones")
                 break
 
 
@@ -389,12 +384,12 @@ def export_weights(
         else Path(path).exists()
     )
     if exists:
-        raise ArchiveError(f"{file_name(path)!r:.200} exists", remedy="Name a new file")
+        raise errors.ArchiveError(f"{file_name(path)!r:.200} exists", remedy="Name a new file")
     place = new_place(path, None, registry)
 
     store = store_named(registry, place.kind)
     if store.takes_storages:
-        raise EncodeError(
+        raise errors.EncodeError(
             f"the store {store.name!r} keeps storages, not weights by name",
             remedy="Name a file such as model.safetensors",
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from graphwire import viewer
+from graphwire import errors, viewer
 from graphwire.analysis.diff.renumbering import Renumbering, renumbering
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
 from graphwire.analysis.summary import named_nodes
@@ -28,14 +28,6 @@ from graphwire.api.options import (
 )
 from graphwire.api.programs import DEFAULT_METHOD, to_schema
 from graphwire.api.saved_weights import list_weights
-from graphwire.errors import (
-    ArchiveError,
-    EncodeError,
-    Obstacle,
-    ValidationError,
-    escaped,
-    shortened,
-)
 from graphwire.evolve.targets import obstacles_by_target
 from graphwire.registry import Registry, registry_or_installed
 from graphwire.schema import Program, WeightReferences
@@ -95,7 +87,7 @@ class View:
         return path
 
     def __repr__(self) -> str:
-        title = escaped(shortened(self.title))
+        title = errors.escaped(errors.shortened(self.title))
         return f"<View of {title}: {len(self._page):,} bytes of HTML; .show() opens it in the browser, .save(path) writes it>"
 
     def _repr_html_(self) -> str:
@@ -106,7 +98,9 @@ class View:
         frame = inline_frame(self._page)
         if frame is not None:
             return frame
-        told = f"The page of {escape(shortened(self.title))} has {len(self._page) / (1 << 20):,.0f} MiB"
+        told = (
+            f"The page of {escape(errors.shortened(self.title))} has {len(self._page) / (1 << 20):,.0f} MiB"
+        )
         return f"<p>{told}, too much for a notebook: <code>.save(path)</code> writes it.</p>"
 
 
@@ -219,7 +213,7 @@ def _chosen(programs: dict[str, T], method: str | None) -> dict[str, T]:
         return programs
     if method not in programs:
         names = ", ".join(map(repr, programs))
-        raise ArchiveError(f"there is no program {method!r:.80}", remedy=f"There are {names}")
+        raise errors.ArchiveError(f"there is no program {method!r:.80}", remedy=f"There are {names}")
     return {method: programs[method]}
 
 
@@ -233,11 +227,11 @@ def _shown_program(archive: Archive, name: str) -> tuple[Program, Payloads]:
     """Return a program and its payloads, also if it breaks rules of the format: a page only shows it, and lists the problems."""
     try:
         return archive.program_of(name), archive.payloads_of(name)
-    except ValidationError:
+    except errors.ValidationError:
         program = archive.unchecked_program_of(name)
     try:
         return program, archive.payloads_of(name)
-    except ValidationError:
+    except errors.ValidationError:
         return program, Payloads()
 
 
@@ -320,7 +314,7 @@ def weight_changes(
 
 def _check_torch() -> None:
     if find_spec("torch") is None:
-        raise EncodeError(
+        raise errors.EncodeError(
             "the elements of weights are read with torch, which is not installed",
             remedy="Install torch, or leave weights out",
         )
@@ -363,7 +357,7 @@ def facts_of(shown: Shown, *, targets: bool, use_torch: bool | None) -> viewer.F
 def _inspection(archive: Archive) -> dict[str, Any] | None:
     try:
         tree: dict[str, Any] = msgspec.to_builtins(archive.inspect())
-    except ValidationError:
+    except errors.ValidationError:
         return None  # the problems say why
     tree["records"] = len(tree["records"])
     for method in tree["methods"]:
@@ -372,7 +366,7 @@ def _inspection(archive: Archive) -> dict[str, Any] | None:
 
 
 def _targets(shown: Shown) -> list[viewer.TargetFact]:
-    found: dict[str, list[Obstacle]] = {}
+    found: dict[str, list[errors.Obstacle]] = {}
     for program, _ in shown.programs.values():
         for target, obstacles in obstacles_by_target(to_tree(program)).items():
             if target.startswith("torch-"):
@@ -380,7 +374,7 @@ def _targets(shown: Shown) -> list[viewer.TargetFact]:
     return [viewer.TargetFact(target, not each, _why_not(each)) for target, each in found.items()]
 
 
-def _why_not(obstacles: list[Obstacle]) -> str:
+def _why_not(obstacles: list[errors.Obstacle]) -> str:
     texts = list(
         dict.fromkeys(
             f"{each.construct} ({each.node})" if each.node else each.construct for each in obstacles

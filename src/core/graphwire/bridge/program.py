@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.export import ExportedProgram
 
-from graphwire import schema
+from graphwire import errors, schema
 from graphwire.analysis.load_report import Omission
 from graphwire.analysis.validation.program_rules import check_saved_program
 from graphwire.bridge import signature
@@ -40,15 +40,6 @@ from graphwire.bridge.torch_compat import pytree
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import exported_program, guards_of, set_guards
 from graphwire.bridge.torch_compat.verifiers import check_encoded, dialects_of, verifier_of
-from graphwire.errors import (
-    DecodeError,
-    EncodeError,
-    GraphwireError,
-    GraphwireWarning,
-    exception_text,
-    is_of_caller,
-    message_text,
-)
 from graphwire.registry import Registry
 from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
@@ -121,8 +112,8 @@ def encode_program(
         sanitize_payload_names(payloads, legal_path)
     check_saved_program(record, payloads.weights, payloads.constants)
     call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
-    names = signature.parameter_names(record, call.in_spec, None, EncodeError)
-    signature.check_guards(record, signature.input_numbers(call.in_spec, names), EncodeError)
+    names = signature.parameter_names(record, call.in_spec, None, errors.EncodeError)
+    signature.check_guards(record, signature.input_numbers(call.in_spec, names), errors.EncodeError)
     return record, payloads
 
 
@@ -172,11 +163,11 @@ def _encode_program(
         encoded_values=encoded,
     )
     record.group_sizes = group_sizes_here(record, context.registry)
-    signature.check_entry(record, EncodeError)
-    signature.check_attributes(record, module.graph, program.constants, EncodeError)
+    signature.check_entry(record, errors.EncodeError)
+    signature.check_attributes(record, module.graph, program.constants, errors.EncodeError)
     call: Any = program.module_call_graph[0].signature
-    names = signature.parameter_names(record, call.in_spec, call.out_spec, EncodeError)
-    signature.check_parameters(names, module, EncodeError)
+    names = signature.parameter_names(record, call.in_spec, call.out_spec, errors.EncodeError)
+    signature.check_parameters(names, module, errors.EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
@@ -295,10 +286,12 @@ def _encode_examples(
         text = encode_treespec(spec, context.registry, plain=context.plain_containers)
         return schema.ExampleInputs(text, arguments, encoded), metas
     except Exception as error:
-        if is_of_caller(error):
+        if errors.is_of_caller(error):
             raise
         context.features = features
-        warnings.warn(f"the example inputs are not saved: {_why(error)}", GraphwireWarning, stacklevel=2)
+        warnings.warn(
+            f"the example inputs are not saved: {_why(error)}", errors.GraphwireWarning, stacklevel=2
+        )
         return None, {}
 
 
@@ -343,12 +336,12 @@ def decode_program(
         signature.set_output_names(specs, graph)
     signature.set_object_values(specs, graph)
     tensor_metas.infer_hints(context)
-    signature.check_entry(record, DecodeError)
-    signature.check_attributes(record, graph, constants, DecodeError)
+    signature.check_entry(record, errors.DecodeError)
+    signature.check_attributes(record, graph, constants, errors.DecodeError)
     calls = signature.decode_module_calls(context, module_record.module_call_graph)
     call = calls[0].signature
-    names = signature.parameter_names(record, call.in_spec, call.out_spec, DecodeError)
-    signature.check_guards(record, signature.input_numbers(call.in_spec, names), DecodeError)
+    names = signature.parameter_names(record, call.in_spec, call.out_spec, errors.DecodeError)
+    signature.check_guards(record, signature.input_numbers(call.in_spec, names), errors.DecodeError)
     if module_record.graph.copies:
         signature.restore_copy_names(calls, module_record.graph.copies, graph)
     program = exported_program(
@@ -362,7 +355,7 @@ def decode_program(
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
-    signature.check_parameters(names, program.graph_module, DecodeError)
+    signature.check_parameters(names, program.graph_module, errors.DecodeError)
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)
     program.graph_module.meta.update(metadata.decode_declared(context, module_record.metadata))
@@ -459,7 +452,7 @@ def _decode_examples(context: DecodeContext, request: DecodeRequest, called: Any
         _check_examples(inputs, len(leaves), called)
         return inputs
     except Exception as error:
-        if is_of_caller(error):
+        if errors.is_of_caller(error):
             raise
         leave_out(Omission("example inputs", _why(error)), request.dropped)
         return None
@@ -468,13 +461,17 @@ def _decode_examples(context: DecodeContext, request: DecodeRequest, called: Any
 def leave_out(omission: Omission, dropped: list[Omission] | None) -> None:
     """Tell that something was omitted, as the `dropped` of a `DecodeRequest`."""
     if dropped is None:
-        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
+        warnings.warn(omission.as_loaded, errors.GraphwireWarning, stacklevel=3)
     else:
         dropped.append(omission)
 
 
 def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, GraphwireError) else message_text(exception_text(error))
+    return (
+        str(error)
+        if isinstance(error, errors.GraphwireError)
+        else errors.message_text(errors.exception_text(error))
+    )
 
 
 def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
@@ -500,7 +497,7 @@ def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
             fits = len(args) <= len(names) and sorted(names[len(args) :]) == sorted(kwargs)
             if fits and leaves == called.in_spec.num_leaves:
                 return
-    raise DecodeError("their structure differs from the structure of the program's inputs")
+    raise errors.DecodeError("their structure differs from the structure of the program's inputs")
 
 
 # ---------------------------------------------------------------- checks that the object to save is an exported program
@@ -519,4 +516,4 @@ def check_is_exported_program(program: Any, place: str = "") -> None:
         remedy = "Export it first: torch.export.export(module, example_inputs)"
     elif isinstance(program, str):
         remedy = "Pass the program first, then the file"
-    raise EncodeError(f"{type_text(program)} is not an exported program", place=place, remedy=remedy)
+    raise errors.EncodeError(f"{type_text(program)} is not an exported program", place=place, remedy=remedy)

@@ -7,15 +7,7 @@ import os
 from contextlib import nullcontext
 from typing import Any
 
-from graphwire.cli.files import (
-    OK,
-    Destination,
-    Input,
-    add_dry_run,
-    add_rewriting,
-    rewrite_files,
-    tell_written,
-)
+from graphwire.cli import files
 from graphwire.cli.options import add_files, add_target, add_weight_source, open_options, place_of
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
@@ -31,7 +23,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         " --output or --in-place is given. Several files, or a folder, go into the folder DST."
     )
     add_files(parser)
-    add_rewriting(parser)
+    files.add_rewriting(parser)
     parser.add_argument(
         "--format",
         metavar="NAME",
@@ -64,7 +56,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         help="where the weights go: in-file, none, a new file such as model.safetensors, blobs:FOLDER, or checkpoint:PATH for"
         " one that exists; by default they stay where they are",
     )
-    add_dry_run(parser)
+    files.add_dry_run(parser)
     add_weight_source(parser)
     parser.set_defaults(run=_convert)
 
@@ -84,11 +76,11 @@ def _convert(arguments: argparse.Namespace, output: Output) -> int:
                 "this file is there already, and would be replaced",
                 remedy="Name it with --output to replace it",
             ).of(arguments.output)
-    return rewrite_files(_convert_file, "Converting", arguments, output)
+    return files.rewrite_files(_convert_file, "Converting", arguments, output)
 
 
 def _convert_file(
-    each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output
+    each: files.Input, place: files.Destination | None, arguments: argparse.Namespace, output: Output
 ) -> int:
     import msgspec
 
@@ -123,7 +115,7 @@ def _convert_file(
         nbytes = place.nbytes if place.is_path and not arguments.dry_run else None
         tree = {"file": each.name, "output": place.name, "size": nbytes}
         output.json(tree | msgspec.to_builtins(reports[0]), indent=None)
-        return OK
+        return files.OK
     say = output.remark if place.is_stream else output.line
     for narrowed in reports[0].narrowed:
         begins = f"begins at {narrowed.written}, in the program at {narrowed.given}"
@@ -131,5 +123,5 @@ def _convert_file(
     for left in reports[0].not_for_torch:
         say(f"{place.name}:{left.method}: torch does not find the {left.what} ({left.reason})")
     format = arguments.format or ("json" if arguments.reader else "")
-    tell_written(output, place, format, dry_run=arguments.dry_run)
-    return OK
+    files.tell_written(output, place, format, dry_run=arguments.dry_run)
+    return files.OK

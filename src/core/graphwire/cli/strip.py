@@ -7,16 +7,7 @@ from functools import partial
 
 from graphwire.api.archive import open
 from graphwire.api.files import convert
-from graphwire.cli.files import (
-    OK,
-    STDIN,
-    Destination,
-    Input,
-    add_dry_run,
-    add_rewriting,
-    rewrite_files,
-    tell_written,
-)
+from graphwire.cli import files
 from graphwire.cli.options import add_files, open_options
 from graphwire.cli.terminal import Output
 
@@ -30,7 +21,7 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         " extra files. Programs compute the same, and their content hashes stay. A file that has nothing of it is left as it is."
     )
     add_files(parser)
-    add_rewriting(parser)
+    files.add_rewriting(parser)
     parser.add_argument(
         "--only",
         metavar="KIND",
@@ -38,14 +29,16 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"drop only this kind, one of {', '.join(STRIPPABLE)}; may be repeated",
     )
-    add_dry_run(parser)
-    parser.set_defaults(run=partial(rewrite_files, _strip_file, "Writing"))
+    files.add_dry_run(parser)
+    parser.set_defaults(run=partial(files.rewrite_files, _strip_file, "Writing"))
 
 
-def _strip_file(each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output) -> int:
+def _strip_file(
+    each: files.Input, place: files.Destination | None, arguments: argparse.Namespace, output: Output
+) -> int:
     if arguments.dry_run:
         place = None
-    source = each.source.read() if each.name == STDIN else each.source  # type: ignore[union-attr] # a stream
+    source = each.source.read() if each.name == files.STDIN else each.source  # type: ignore[union-attr] # a stream
     options = open_options(arguments)
     with open(source, **options) as archive:
         found = [
@@ -64,10 +57,10 @@ def _strip_file(each: Input, place: Destination | None, arguments: argparse.Name
         written = {"output": place and place.name, "size": place.nbytes if place and place.is_path else None}
         contains = [disclosure._asdict() for disclosure in found]
         output.json({"file": each.name, **written, "contains": contains}, indent=None)
-        return OK
+        return files.OK
     say(f"{each.name}: {'' if found else 'nothing to do'}".rstrip(": "))
     for line in dict.fromkeys(disclosure.what for disclosure in found):
         say(f"  without {line}" if place is not None else f"  has {line}")
     if place is not None:
-        tell_written(output, place)
-    return OK
+        files.tell_written(output, place)
+    return files.OK

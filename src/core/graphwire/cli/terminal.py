@@ -14,16 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TextIO, TypeAlias
 
+from graphwire import errors
 from graphwire.display import Section, size_text
-from graphwire.errors import (
-    GraphwireError,
-    Ignored,
-    PluginError,
-    escaped,
-    exception_text,
-    shortened,
-    unless_interrupted,
-)
 
 # -------------------------------- translate remedies for the command line: Python arguments become command-line options
 
@@ -115,10 +107,13 @@ def _all_rows(section: Section) -> list[Sequence[str]]:
 
 def _without_empty_columns(section: Section) -> Section:
     width = max([len(section.columns), *map(len, section.rows)])
-    rows = [[escaped(shortened(cell)) for cell in row] + [""] * (width - len(row)) for row in section.rows]
+    rows = [
+        [errors.escaped(errors.shortened(cell)) for cell in row] + [""] * (width - len(row))
+        for row in section.rows
+    ]
     kept = [column for column in range(width) if any(row[column] for row in rows)] or [0]
     return Section(
-        escaped(section.title),
+        errors.escaped(section.title),
         [section.columns[column] for column in kept] if section.columns else (),
         [[row[column] for column in kept] for row in rows],
         frozenset(place for place, column in enumerate(kept) if column in section.numbers),
@@ -220,7 +215,7 @@ def columns() -> int:
     """Return the width of lines: `COLUMNS`, or else the terminal's, or else 80. `shutil` has the same, and imports much."""
     try:
         return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(1).columns or 80
-    except unless_interrupted(ValueError, OSError):
+    except errors.unless_interrupted(ValueError, OSError):
         return 80
 
 
@@ -290,13 +285,13 @@ class Output:
             problem: whether it is printed with `--quiet` too.
         """
         if problem or not self.quiet:
-            self._write(self.stdout, self._paint(self.stdout, escaped(text), style))
+            self._write(self.stdout, self._paint(self.stdout, errors.escaped(text), style))
             self._begun = True
 
     def remark(self, text: str) -> None:
         """Print one line on standard error, unless quiet: standard output has something else."""
         if not self.quiet:
-            self._write(self.stderr, escaped(text))
+            self._write(self.stderr, errors.escaped(text))
 
     def json(self, tree: Any, *, problem: bool = False, indent: int | None = 2) -> None:
         """Print plain data as JSON, in ASCII, so that nothing in it can control a terminal.
@@ -334,14 +329,16 @@ class Output:
 
             self._write(self.stderr, "".join(traceback.format_exception(error)).rstrip("\n"))
         head, *more = failure_lines(error, name)
-        with Ignored(OSError):  # Standard error may be closed.
+        with errors.Ignored(OSError):  # Standard error may be closed.
             self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: error:', 'error')} {head}")
             for line in more:
                 self._write(self.stderr, f"  {line}")
 
     def warning(self, text: str) -> None:
         """Print a warning on standard error, in one line."""
-        line = escaped(f"{self.file}: {' '.join(text.split())}" if self.file else " ".join(text.split()))
+        line = errors.escaped(
+            f"{self.file}: {' '.join(text.split())}" if self.file else " ".join(text.split())
+        )
         self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: warning:', 'warning')} {line}")
 
     @contextlib.contextmanager
@@ -395,7 +392,7 @@ def failure_tree(error: BaseException, name: str = "") -> dict[str, Any]:
         "kind": type(error).__name__,
         "message": "\n".join(failure_lines(error, name)),
     }
-    if isinstance(error, GraphwireError):
+    if isinstance(error, errors.GraphwireError):
         tree |= {"place": error.place, "problem": error.problem, "remedy": error.remedy}
     return tree
 
@@ -408,22 +405,22 @@ def failure_lines(error: BaseException, name: str = "") -> list[str]:
         name: the file that it concerns, which the first line names.
     """
     if isinstance(error, OSError):
-        text = as_command(error.strerror or exception_text(error))
+        text = as_command(error.strerror or errors.exception_text(error))
         text = f"{error.filename}: {text}" if error.filename else text
-    elif isinstance(error, GraphwireError):
+    elif isinstance(error, errors.GraphwireError):
         text = as_command(str(error))
     elif isinstance(error, KeyboardInterrupt):
         text = "interrupted"
     else:
-        text = f"{exception_text(error)} (a defect of graphwire or of a plugin; --debug shows where)"
+        text = f"{errors.exception_text(error)} (a defect of graphwire or of a plugin; --debug shows where)"
     head, *more = [" ".join(line.split()) for line in text.splitlines() if line.strip()] or [""]
     if head.startswith(_STDIN):
         head = f"-{head.removeprefix(_STDIN)}"
-    if name and escaped(name) not in escaped(head):
+    if name and errors.escaped(name) not in errors.escaped(head):
         head = f"{name}: {head}"
     if len(more) > _MOST_PROBLEMS:
         more[_MOST_PROBLEMS:] = [f"… and {len(more) - _MOST_PROBLEMS:,} more"]
-    return [escaped(line) for line in (head, *more)]
+    return [errors.escaped(line) for line in (head, *more)]
 
 
 # ------------------------------------------------- completion of commands, options and files in a shell, by argcomplete
@@ -461,7 +458,7 @@ def _completion(arguments: argparse.Namespace, output: Output) -> int:
     try:
         from argcomplete.shell_integration import shellcode
     except ModuleNotFoundError as error:
-        raise PluginError(
+        raise errors.PluginError(
             "argcomplete is not installed", remedy="Run: pip install 'graphwire[completion]'"
         ) from error
     output.stdout.write(shellcode(["graphwire"], shell=arguments.shell))
@@ -523,7 +520,7 @@ class Progress:
         parts.append(f"{seconds:.0f} s")
         text = "  ".join(parts)
         room = width - len(text) - 3
-        return f"{text}  {escaped(self.item)[-room:]}" if self.item and room > 8 else text[: width - 1]
+        return f"{text}  {errors.escaped(self.item)[-room:]}" if self.item and room > 8 else text[: width - 1]
 
     def show(self, seconds: float) -> None:
         """Write the line over the one before it."""

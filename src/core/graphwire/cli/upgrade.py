@@ -7,15 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphwire.cli.files import (
-    FOUND,
-    OK,
-    Destination,
-    Input,
-    add_rewriting,
-    rewrite_files,
-    tell_written,
-)
+from graphwire.cli import files
 from graphwire.cli.options import add_files, add_opset, open_options
 from graphwire.cli.terminal import Output
 
@@ -30,7 +22,7 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
         " impossible, and 1 if --dry-run finds that it is. A file with nothing to do is left as it is."
     )
     add_files(parser)
-    add_rewriting(parser)
+    files.add_rewriting(parser)
     parser.add_argument(
         "--dry-run",
         "--plan",
@@ -41,11 +33,11 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", metavar="NAME", help="the wire format to write; by default that of the file"
     )
-    parser.set_defaults(run=partial(rewrite_files, _upgrade_file, "Upgrading"))
+    parser.set_defaults(run=partial(files.rewrite_files, _upgrade_file, "Upgrading"))
 
 
 def _upgrade_file(
-    each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output
+    each: files.Input, place: files.Destination | None, arguments: argparse.Namespace, output: Output
 ) -> int:
     import graphwire
 
@@ -62,15 +54,15 @@ def _upgrade_file(
             )
     impossible = any(plan.problems for plan in plans.values())
     if place is not None and place.is_stream:
-        return OK  # Standard output has the file.
+        return files.OK  # Standard output has the file.
     if arguments.json:
         tree = {"file": each.name, "programs": {name: plan.to_tree() for name, plan in plans.items()}}
         output.json(tree, indent=None, problem=impossible)
     else:
         _print_plans(each.name, plans, output, problem=impossible)
         if arguments.output and place is not None:
-            tell_written(output, place)
-    return FOUND if impossible else OK
+            files.tell_written(output, place)
+    return files.FOUND if impossible else files.OK
 
 
 def _print_plans(file: str, plans: Mapping[str, Plan], output: Output, *, problem: bool) -> None:

@@ -5,15 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 
-from graphwire.cli.files import (
-    STDIN,
-    ReadFiles,
-    add_dry_run,
-    add_output,
-    destination_of,
-    input_named,
-    tell_written,
-)
+from graphwire.cli import files
 from graphwire.cli.options import (
     add_json,
     add_limits,
@@ -37,8 +29,8 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     add_method(parser)
     add_selection(parser)
-    add_output(parser, "write the weights to this new file, such as model.safetensors")
-    add_dry_run(parser)
+    files.add_output(parser, "write the weights to this new file, such as model.safetensors")
+    files.add_dry_run(parser)
     add_weight_source(parser)
     parser.set_defaults(run=_weights)
 
@@ -51,10 +43,10 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
 
     options = open_options(arguments)
     place = new = None
-    read = input_named(arguments.file)
+    read = files.input_named(arguments.file)
     if arguments.output is not None:
-        place = destination_of(arguments.output, ReadFiles([read], arguments))
-        if place.name == STDIN:
+        place = files.destination_of(arguments.output, files.ReadFiles([read], arguments))
+        if place.name == files.STDIN:
             raise ArchiveError(
                 "weights cannot go to standard output", remedy="Name a file such as model.safetensors"
             )
@@ -71,7 +63,7 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
         return 0
     output.sections([listed.section()])
     if place is not None:
-        tell_written(output, place, dry_run=arguments.dry_run)
+        files.tell_written(output, place, dry_run=arguments.dry_run)
     if not found:
         output.line(f"{arguments.file}: no weights")
     return 0

@@ -9,18 +9,7 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.trees import (
-    OURS,
-    Edit,
-    Edits,
-    Record,
-    Refuse,
-    Report,
-    Where,
-    refusing,
-    rewrite,
-    variant_of,
-)
+from graphwire.evolve import trees
 from graphwire.evolve.vocabulary import FIELDS, TYPES
 from graphwire.schema import (
     DRAFT,
@@ -134,9 +123,9 @@ class Step(msgspec.Struct, frozen=True):
 
     older: Version
     newer: Version
-    to_newer: Callable[[Record], Record] | None = None
+    to_newer: Callable[[trees.Record], trees.Record] | None = None
     """Converts a document of `older` to `newer`, except for its version; None where nothing else changes."""
-    to_older: Callable[[Record, Refuse], Record] | None = None
+    to_older: Callable[[trees.Record, trees.Refuse], trees.Record] | None = None
     """The reverse. It reports what `older` cannot express and leaves that unchanged."""
     derived: tuple[str, ...] = ()
     """The facts that only `newer` states and the step up derives from the rest."""
@@ -150,15 +139,15 @@ class Step(msgspec.Struct, frozen=True):
         """The step's name, such as `schema 8.2 ↔ 8.7`."""
         return f"schema {self.older} ↔ {self.newer}"
 
-    def up(self, tree: Record) -> Record:
+    def up(self, tree: trees.Record) -> trees.Record:
         """Convert a document of `older` to `newer`."""
         return with_version(tree if self.to_newer is None else self.to_newer(tree), self.newer)
 
-    def down(self, tree: Record, report: Report) -> Record:
+    def down(self, tree: trees.Record, report: trees.Report) -> trees.Record:
         """Convert a document of `newer` to `older`. Report what `older` cannot express, and leave it unchanged."""
         if self.to_older is not None:
             first = str(self.newer) if self.older == DRAFT else first_release(self.newer)
-            tree = self.to_older(tree, refusing(report, first))
+            tree = self.to_older(tree, trees.refusing(report, first))
         return with_version(tree, self.older)
 
 
@@ -216,7 +205,7 @@ def _new_with(version: Version | None) -> _New:
     return _New(arguments, places, types, {kind: names for kind, names in fields.items() if names})
 
 
-def report_new_constructs(tree: Record, report: Report, version: Version | None) -> None:
+def report_new_constructs(tree: trees.Record, report: trees.Report, version: Version | None) -> None:
     """Report every argument, element type, spec and field of a document that a schema version added, and readers must not ignore.
 
     Args:
@@ -224,44 +213,44 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
         version: None for the constructs that no release of torch reads.
     """
     new = _new_with(version)
-    refuse = refusing(report, OURS if version is None else first_release(version))
+    refuse = trees.refusing(report, trees.OURS if version is None else first_release(version))
 
-    def of_argument(argument: Record, where: Where) -> None:
-        variant = variant_of(argument)
+    def of_argument(argument: trees.Record, where: trees.Where) -> None:
+        variant = trees.variant_of(argument)
         if variant in new.arguments:
             refuse(where, new.arguments[variant])
         elif variant == "as_scalar_type":
             of_type(argument[variant], where)
 
-    def of_type(kind: int, where: Where) -> None:
+    def of_type(kind: int, where: trees.Where) -> None:
         if kind in new.types:
             refuse(where, f"the element type {DTYPE_NAMES[ScalarType(kind)]}")
 
-    def in_place(arguments: list[Record], place: Place, where: Where, field: str) -> None:
+    def in_place(arguments: list[trees.Record], place: Place, where: trees.Where, field: str) -> None:
         constructs = new.places[place]
         for index, argument in enumerate(arguments):
-            variant = variant_of(argument)
+            variant = trees.variant_of(argument)
             construct = constructs.get(variant)
             if construct is None and version is None:
                 construct = literal_as_value(variant, argument.get(variant), place)
             if construct is not None:
                 refuse(where.at(f"{field}[{index}]"), construct)
 
-    def of_graph(graph: Record, where: Where) -> None:
+    def of_graph(graph: trees.Record, where: trees.Where) -> None:
         inner = where.path != "graph_module.graph"
         in_place(graph["inputs"], "inner_input" if inner else "input", where, ".inputs")
         in_place(graph["outputs"], "inner_output" if inner else "output", where, ".outputs")
 
-    def of_call(call: Record, where: Where) -> None:
+    def of_call(call: trees.Record, where: trees.Where) -> None:
         in_place(call["inputs"], "call", where, ".inputs")
         in_place(call["outputs"], "call", where, ".outputs")
 
-    def of_fields(kind: type[msgspec.Struct], then: Edit | None = None) -> Edit | None:
+    def of_fields(kind: type[msgspec.Struct], then: trees.Edit | None = None) -> trees.Edit | None:
         """Return an edit that reports the fields of a record, and then does something else; None if there is neither."""
         if kind not in new.fields:
             return then
 
-        def of_record(record: Record, where: Where) -> None:
+        def of_record(record: trees.Record, where: trees.Where) -> None:
             for name, construct in new.fields[kind].items():
                 if record.get(name) is not None and record[name] is not False:
                     refuse(where, construct)
@@ -270,12 +259,12 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
 
         return of_record
 
-    def of_node(node: Record, where: Where) -> None:
+    def of_node(node: trees.Record, where: trees.Where) -> None:
         in_place(node["outputs"], result_place(node), where, ".outputs")
 
-    rewrite(
+    trees.rewrite(
         tree,
-        Edits(
+        trees.Edits(
             argument=of_argument if new.arguments or new.types else None,
             tensor_meta=of_fields(
                 TensorMeta, (lambda meta, where: of_type(meta["dtype"], where)) if new.types else None
@@ -289,7 +278,7 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
     )
 
 
-def result_place(node: Record) -> Place:
+def result_place(node: trees.Record) -> Place:
     """Return the place of a node's results, as `schema.graph` names it."""
     if len(node["outputs"]) != 1:
         return "results"

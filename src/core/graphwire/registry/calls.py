@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graphwire.errors import (
-    ArchiveError,
-    DecodeError,
-    EncodeError,
-    FormatError,
-    GraphwireError,
-    PluginError,
-    UnknownOperatorError,
-    unless_interrupted,
-)
+from graphwire import errors
 from graphwire.registry.interfaces import MetadataKey, StoredTensor, StoreIndex
 from graphwire.registry.provisions import HOOKS, YIELDING, Provision, error_text, methods_of, shown
 from graphwire.schema import FileFacts
@@ -34,19 +25,19 @@ BLOCK_VARIABLE = "GRAPHWIRE_DISABLE_PLUGINS"
 """Environment variable: plugins not to load, by entry-point or distribution name, separated by commas."""
 REMEDY_OF_BROKEN = f"Update or uninstall it, or name it in {BLOCK_VARIABLE}"
 
-_ERRORS: Mapping[str, type[GraphwireError]] = {
-    "wire_format": FormatError,
-    "op_handler": EncodeError,
-    "op_handler resolve": UnknownOperatorError,
-    "op_handler decode_node": DecodeError,
-    "treespec_serializer": DecodeError,
-    "treespec_serializer dump_context": EncodeError,
-    "opset_upgrader": PluginError,
-    "constant_codec": EncodeError,
-    "constant_codec decode": DecodeError,
-    "metadata_key": DecodeError,
-    "weight_store": ArchiveError,
-    "command": PluginError,
+_ERRORS: Mapping[str, type[errors.GraphwireError]] = {
+    "wire_format": errors.FormatError,
+    "op_handler": errors.EncodeError,
+    "op_handler resolve": errors.UnknownOperatorError,
+    "op_handler decode_node": errors.DecodeError,
+    "treespec_serializer": errors.DecodeError,
+    "treespec_serializer dump_context": errors.EncodeError,
+    "opset_upgrader": errors.PluginError,
+    "constant_codec": errors.EncodeError,
+    "constant_codec decode": errors.DecodeError,
+    "metadata_key": errors.DecodeError,
+    "weight_store": errors.ArchiveError,
+    "command": errors.PluginError,
 }
 """The class of what a method of a kind of provider raises, where it is none of ours."""
 
@@ -118,7 +109,7 @@ _READS = frozenset(("decode", "decode_bounded", "decode_program", "decode_node",
 """Methods that read what a file has, so that its damage may be what they fail at."""
 
 
-E = TypeVar("E", bound=GraphwireError)
+E = TypeVar("E", bound=errors.GraphwireError)
 
 
 def blamed(error: E, provider: Any) -> E:
@@ -137,7 +128,7 @@ def attributed(error: E, provider: Any) -> E:
     return error
 
 
-def _advise(error: GraphwireError, fault: str) -> None:
+def _advise(error: errors.GraphwireError, fault: str) -> None:
     text = f"{fault}: {REMEDY_OF_BROKEN[0].lower()}{REMEDY_OF_BROKEN[1:]}"
     error.remedy = ". ".join(filter(None, (error.remedy, text)))
 
@@ -146,7 +137,7 @@ def _advise(error: GraphwireError, fault: str) -> None:
 def calling(
     owner: PluginInfo | None,
     what: str,
-    kind: type[GraphwireError],
+    kind: type[errors.GraphwireError],
     *passing: type[BaseException],
     reads: bool = False,
 ) -> Iterator[None]:
@@ -162,11 +153,11 @@ def calling(
     """
     try:
         yield
-    except unless_interrupted(BaseException) as error:
+    except errors.unless_interrupted(BaseException) as error:
         of_system = isinstance(error, OSError) and not isinstance(error, FileExistsError)
-        passes = isinstance(error, (GraphwireError, Warning, *passing))
+        passes = isinstance(error, (errors.GraphwireError, Warning, *passing))
         if passes or (of_system and _is_own(error)):
-            if isinstance(error, GraphwireError) and not _is_own(error):
+            if isinstance(error, errors.GraphwireError) and not _is_own(error):
                 attributed(error, owner)
             raise
         name = str(getattr(error, "name", None) or "") if isinstance(error, ImportError) else ""
@@ -320,7 +311,9 @@ def _called(
     return wraps(function)(call) if hasattr(function, "__name__") else call
 
 
-def _each(items: Iterable[Any], owner: PluginInfo, what: str, error: type[GraphwireError]) -> Iterator[Any]:
+def _each(
+    items: Iterable[Any], owner: PluginInfo, what: str, error: type[errors.GraphwireError]
+) -> Iterator[Any]:
     with calling(owner, what, error):
         yield from items
 
@@ -332,12 +325,12 @@ class _CalledMapping(Mapping[str, Any]):
         self._tensors, self._owner, self._what = tensors, owner, what
 
     def __getitem__(self, name: str) -> Any:
-        with calling(self._owner, self._what, ArchiveError, KeyError):
+        with calling(self._owner, self._what, errors.ArchiveError, KeyError):
             return self._tensors[name]
 
     def __iter__(self) -> Iterator[str]:
-        return _each(self._tensors, self._owner, self._what, ArchiveError)
+        return _each(self._tensors, self._owner, self._what, errors.ArchiveError)
 
     def __len__(self) -> int:
-        with calling(self._owner, self._what, ArchiveError):
+        with calling(self._owner, self._what, errors.ArchiveError):
             return len(self._tensors)

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from graphwire.errors import (
-    GraphwireError,
-    MissingPluginError,
-    PluginConflictError,
-    PluginError,
-    Problem,
-    unless_interrupted,
-)
+from graphwire import errors
 from graphwire.registry import interfaces
 from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated, restored_torch
 from graphwire.registry.entry_points import entry_points, normal_name
@@ -187,7 +180,7 @@ def find_plugins(
         if unknown := ", ".join(sorted(listed - seen)):
             problem = f"{source} names {unknown}, and no plugin or distribution of that name is installed"
             if source not in (ALLOW_VARIABLE, BLOCK_VARIABLE):
-                raise PluginError(problem, remedy="`graphwire plugins` lists the installed plugins")
+                raise errors.PluginError(problem, remedy="`graphwire plugins` lists the installed plugins")
             _warn(problem)
     return tuple(plugins)
 
@@ -225,7 +218,7 @@ def load_plugin(
         if stated is not None:
             provided.problems.extend(_misstated(provided.registered, stated))
     # A plugin is foreign code: even one that exits the interpreter on import must not affect the others.
-    except unless_interrupted(BaseException) as error:
+    except errors.unless_interrupted(BaseException) as error:
         return _inactive(info, "broken", _reason(error), time.thread_time() - start)
     seconds = time.thread_time() - start
     heavy = ["it imports torch at module level"] if not had_torch and "torch" in sys.modules else []
@@ -271,11 +264,11 @@ def _api_version(plugin: Any) -> int:
     """
     version = getattr(plugin, interfaces.API_ATTRIBUTE, 1)
     if type(version) is not int or version < 1:
-        raise PluginError(f"its {interfaces.API_ATTRIBUTE} is {version!r:.80}, not a number from 1")
+        raise errors.PluginError(f"its {interfaces.API_ATTRIBUTE} is {version!r:.80}, not a number from 1")
     if version > interfaces.API_VERSION:
         from graphwire.version import PRODUCER
 
-        raise PluginError(
+        raise errors.PluginError(
             f"it is written for version {version} of the plugin interface, and {PRODUCER} has version "
             f"{interfaces.API_VERSION}: update graphwire"
         )
@@ -294,7 +287,7 @@ def plugin_names(names: Iterable[Any]) -> frozenset[str]:
     """
     listed = list(names)
     if strange := [name for name in listed if not isinstance(name, str)]:
-        raise PluginError(f"a plugin is selected by its name, not by {strange[0]!r:.80}")
+        raise errors.PluginError(f"a plugin is selected by its name, not by {strange[0]!r:.80}")
     return frozenset(normal_name(name) for name in listed if name.strip())
 
 
@@ -480,9 +473,9 @@ def _info(info: PluginInfo, kept: Sequence[Provision], refused: Sequence[Refusal
     return replace(info, status=status, reason=reason, refused=tuple(refused), hooks=hooks, names=names)
 
 
-def conflict_error(problem: str) -> PluginConflictError:
+def conflict_error(problem: str) -> errors.PluginConflictError:
     """Return the error for using a name that two plugins register."""
-    return PluginConflictError(problem, remedy=REMEDY_OF_CONFLICT)
+    return errors.PluginConflictError(problem, remedy=REMEDY_OF_CONFLICT)
 
 
 # ------------------------------------------------ advice in error messages: what to do about each problem with a plugin
@@ -536,7 +529,9 @@ def remedy_for_unavailable_name(fault: UnavailableName) -> str:
     return remedy_for_plugin(fault.plugin, fault.refusal)
 
 
-def unavailable_error(fault: UnavailableName, what: str, kind: type[GraphwireError]) -> GraphwireError:
+def unavailable_error(
+    fault: UnavailableName, what: str, kind: type[errors.GraphwireError]
+) -> errors.GraphwireError:
     """Return the error for using a name that a plugin registers and no plugin owns.
 
     Args:
@@ -561,7 +556,7 @@ _WHAT = {
     "wire_format": "the wire format",
 }
 
-E = TypeVar("E", bound=MissingPluginError)
+E = TypeVar("E", bound=errors.MissingPluginError)
 Missing: TypeAlias = list[tuple[PluginRequirement, list[str]]]
 """Distributions, and what is missing of what each provides, as `op_handler:NAME`."""
 
@@ -598,11 +593,11 @@ def missing_error(
     remedies = [remedy_for_requirements(needs, registry)]
     if (
         any(name.startswith(OPERATOR) for _, names in missing for name in names)
-        and kind is MissingPluginError
+        and kind is errors.MissingPluginError
     ):
         remedies.append('Or pass unknown_ops="opaque" to look at the graph without running it')
     problems = [
-        Problem(
+        errors.Problem(
             _shortened(places.get(name, ["plugins"])),
             "missing-plugin",
             f"{_label(name)} comes with {requirement.distribution} {requirement.version}",

@@ -8,33 +8,24 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
+from graphwire import schema
 from graphwire.errors import SchemaError, SchemaVersionError, UnsupportedFeatureError
 from graphwire.process import TYPE_ANALYSIS
-from graphwire.schema import (
-    FEATURES,
-    SCHEMA_VERSION,
-    Graph,
-    GraphModule,
-    NodeSource,
-    Program,
-    StackFrame,
-    TensorMeta,
-)
 
 # ---------------------------------------------------------------- programs from bytes that msgspec reads, or from trees
 # Metas of values make up most of a document and are highly repetitive: a thousand values have a few dozen metas. Equal metas
 # become one record, which is read, checked and freed once.
 
 
-class _UnreadGraph(Graph, omit_defaults=True):
+class _UnreadGraph(schema.Graph, omit_defaults=True):
     tensor_values: dict[str, msgspec.Raw]  # type: ignore[assignment]
 
 
-class _UnreadModule(GraphModule, omit_defaults=True):
+class _UnreadModule(schema.GraphModule, omit_defaults=True):
     graph: _UnreadGraph
 
 
-class _UnreadProgram(Program, omit_defaults=True):
+class _UnreadProgram(schema.Program, omit_defaults=True):
     """A program whose top-level metas are still bytes; those of subgraphs are records."""
 
     graph_module: _UnreadModule
@@ -57,9 +48,9 @@ class ProgramDecoder:
         self._protocol = protocol
         with TYPE_ANALYSIS:
             self._programs = protocol.Decoder(_UnreadProgram)
-            self._metas = protocol.Decoder(list[TensorMeta])
+            self._metas = protocol.Decoder(list[schema.TensorMeta])
 
-    def decode(self, data: bytes, *, exactly: bool = False) -> Program:
+    def decode(self, data: bytes, *, exactly: bool = False) -> schema.Program:
         """Return the program of a document.
 
         Args:
@@ -82,7 +73,7 @@ class ProgramDecoder:
         return _with_values(program, {name: known[text] for name, text in zip(unread, texts, strict=True)})
 
 
-def program_of(tree: Any) -> Program:
+def program_of(tree: Any) -> schema.Program:
     """Return the program of a tree.
 
     Raises:
@@ -93,30 +84,30 @@ def program_of(tree: Any) -> Program:
         graph = module["graph"]
         given = graph["tensor_values"].items()
     except (LookupError, TypeError, AttributeError):
-        return msgspec.convert(tree, Program)
-    known: dict[bytes, TensorMeta] = {}
-    values: dict[str, TensorMeta] = {}
+        return msgspec.convert(tree, schema.Program)
+    known: dict[bytes, schema.TensorMeta] = {}
+    values: dict[str, schema.TensorMeta] = {}
     try:
         for name, described in given:
             if type(name) is not str:
-                return msgspec.convert(tree, Program)
+                return msgspec.convert(tree, schema.Program)
             text = msgspec.msgpack.encode(described)
             meta = known.get(text)
             if meta is None:
-                meta = known[text] = msgspec.convert(described, TensorMeta)
+                meta = known[text] = msgspec.convert(described, schema.TensorMeta)
             values[name] = meta
     except (msgspec.MsgspecError, ValueError, OverflowError, TypeError):
-        return msgspec.convert(tree, Program)  # reports the place of the problem
+        return msgspec.convert(tree, schema.Program)  # reports the place of the problem
     bare = {**tree, "graph_module": {**module, "graph": {**graph, "tensor_values": {}}}}
-    return _with_values(msgspec.convert(bare, Program), values)
+    return _with_values(msgspec.convert(bare, schema.Program), values)
 
 
-def _with_values(program: Program, values: dict[str, TensorMeta]) -> Program:
+def _with_values(program: schema.Program, values: dict[str, schema.TensorMeta]) -> schema.Program:
     module = program.graph_module
-    graph = Graph(*astuple(module.graph))
+    graph = schema.Graph(*astuple(module.graph))
     graph.tensor_values = values
-    whole = Program(*astuple(program))
-    whole.graph_module = GraphModule(*astuple(module))
+    whole = schema.Program(*astuple(program))
+    whole.graph_module = schema.GraphModule(*astuple(module))
     whole.graph_module.graph = graph
     return whole
 
@@ -128,8 +119,8 @@ Record = TypeVar("Record")
 
 # Analysed here, once: `msgspec.convert` would do it in any thread.
 with TYPE_ANALYSIS:
-    msgspec.json.Decoder(Program)
-    msgspec.json.Decoder(TensorMeta)
+    msgspec.json.Decoder(schema.Program)
+    msgspec.json.Decoder(schema.TensorMeta)
 
 
 def to_tree(record: Any) -> Any:
@@ -138,7 +129,7 @@ def to_tree(record: Any) -> Any:
     Do not change the result. The metas of a program's values, which make up most of it, are converted once for each
     distinct record, and the tree shares them.
     """
-    if not isinstance(record, Program):
+    if not isinstance(record, schema.Program):
         return _plain(record)
     module = record.graph_module
     graph = msgspec.structs.replace(module.graph, tensor_values={})
@@ -165,14 +156,14 @@ def from_tree(tree: Any, kind: type[Record]) -> Record:
         SchemaError: the tree has another shape; `place` tells where.
     """
     try:
-        return program_of(tree) if kind is Program else msgspec.convert(tree, kind)  # type: ignore[return-value]
+        return program_of(tree) if kind is schema.Program else msgspec.convert(tree, kind)  # type: ignore[return-value]
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `$")
         place = path.rstrip("`").removeprefix(".")
         raise SchemaError(text, place=place, remedy="The document is damaged, or of another kind") from error
 
 
-def program_from_tree(tree: Any) -> Program:
+def program_from_tree(tree: Any) -> schema.Program:
     """Convert a tree of the current schema to a program.
 
     Raises:
@@ -184,23 +175,23 @@ def program_from_tree(tree: Any) -> Program:
         raise SchemaError(f"a program is a mapping, not {type(tree).__name__}")
     version = tree.get("schema_version")
     major = version.get("major") if isinstance(version, dict) else version
-    if major != SCHEMA_VERSION[0]:
+    if major != schema.SCHEMA_VERSION[0]:
         raise SchemaVersionError(
-            f"schema version {version!r} is not {SCHEMA_VERSION[0]}.x",
+            f"schema version {version!r} is not {schema.SCHEMA_VERSION[0]}.x",
             place="schema_version",
             remedy="A newer graphwire may read it",
         )
     required = tree.get("requires", [])
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise SchemaError("a list of feature names is expected", place="requires")
-    unknown = [name for name in required if name not in FEATURES]
+    unknown = [name for name in required if name not in schema.FEATURES]
     if unknown:
         raise UnsupportedFeatureError(
             f"the document requires {', '.join(unknown)}, which this version of graphwire does not support",
             place="requires",
             remedy="Install a newer graphwire",
         )
-    return from_tree(tree, Program)
+    return from_tree(tree, schema.Program)
 
 
 # ------------------------------ expansion of shared tables, such as stack traces, with bounds on the size of the result
@@ -272,7 +263,7 @@ class Unfolding:
         return True
 
 
-def provenance_of(rows: Sequence[NodeSource]) -> Unfolding:
+def provenance_of(rows: Sequence[schema.NodeSource]) -> Unfolding:
     """Measure a program's table of node origins."""
     return Unfolding(MAX_PROVENANCE, [row.length for row in rows], [row.from_node for row in rows])
 
@@ -285,7 +276,7 @@ def traces_of(frames: Sequence[str]) -> Unfolding:
 class TraceTexts:
     """Expands stack traces from table rows to the texts that torch stores on nodes."""
 
-    def __init__(self, frames: Iterable[StackFrame]) -> None:
+    def __init__(self, frames: Iterable[schema.StackFrame]) -> None:
         self._frames = [frame.text for frame in frames]
         self._bounds = traces_of(self._frames)
         self._texts: dict[tuple[int, ...], str] = {}

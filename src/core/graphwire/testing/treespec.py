@@ -21,14 +21,7 @@ from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.torch_compat.pytree import context_of, flatten_one, is_flattened, unflatten
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.registry import Registry, Tree, TreespecSerializer
-from graphwire.schema.texts.treespec import (
-    LEAF,
-    TreeSpec,
-    format_treespec,
-    parse_treespec,
-    split_version,
-    with_version,
-)
+from graphwire.schema.texts import treespec
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import ProviderSuite, plugin_of
 from graphwire.wire.document import same_tree
@@ -105,7 +98,9 @@ class TreespecContract(ProviderSuite):
 
     def test_the_text_names_the_type_and_the_version(self, registry: Registry) -> None:
         for spec in self._specs():
-            name, version = split_version(str(parse_treespec(encode_treespec(spec, registry)).type))
+            name, version = treespec.split_version(
+                str(treespec.parse_treespec(encode_treespec(spec, registry)).type)
+            )
             assert registry.container_types.all.by_name[name].serializer == self.serializer
             assert version == self.serializer.dump_context(context_of(spec))[0]
 
@@ -116,10 +111,10 @@ class TreespecContract(ProviderSuite):
             if arity is None:
                 continue
             assert arity == len(children)
-            written = parse_treespec(encode_treespec(spec, registry))
-            wider = replace(written, children=[*written.children, LEAF])
+            written = treespec.parse_treespec(encode_treespec(spec, registry))
+            wider = replace(written, children=[*written.children, treespec.LEAF])
             with pytest.raises(DecodeError):
-                decode_treespec(format_treespec(wider), registry)
+                decode_treespec(treespec.format_treespec(wider), registry)
 
     def test_what_it_cannot_write_is_refused(self, registry: Registry) -> None:
         for example in self.refused:
@@ -143,9 +138,9 @@ class TreespecContract(ProviderSuite):
 
     def test_a_context_of_a_later_version_is_refused(self, registry: Registry) -> None:
         for name in registry.container_types.all.by_name:
-            later = TreeSpec(with_version(name, self.serializer.version + 1), None, [])
+            later = treespec.TreeSpec(treespec.with_version(name, self.serializer.version + 1), None, [])
             with pytest.raises(DecodeError, match="version"):
-                decode_treespec(format_treespec(later), registry)
+                decode_treespec(treespec.format_treespec(later), registry)
 
     def test_threads_do_not_meet(self, registry: Registry) -> None:
         specs = self._specs()

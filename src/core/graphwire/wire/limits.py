@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from graphwire.errors import (
-    DecodeError,
-    GraphwireError,
-    LimitError,
-    RemoteError,
-    exception_text,
-    shown,
-    unless_interrupted,
-)
+from graphwire import errors
 
 if TYPE_CHECKING:
     from graphwire.wire.archive.source import RemoteFile
@@ -38,8 +30,8 @@ class Bounds(msgspec.Struct, frozen=True):
         for name, default in zip(self.__struct_fields__[::-1], self.__struct_defaults__[::-1], strict=False):
             value = getattr(self, name)
             if value is not default and (wanted := _wanted(value, default)):
-                raise DecodeError(
-                    f"{name}= of {type(self).__name__} is {shown(value)}, not {wanted}",
+                raise errors.DecodeError(
+                    f"{name}= of {type(self).__name__} is {errors.shown(value)}, not {wanted}",
                     remedy=f"The default is {default!r}",
                 )
 
@@ -115,7 +107,7 @@ def check_pickle_value(root: Any, limits: PickleLimits) -> None:
                 raise _too_deep(limits)
             for child in children:
                 if id(child) in open_ones:
-                    raise DecodeError("the pickle holds a container that contains itself")
+                    raise errors.DecodeError("the pickle holds a container that contains itself")
                 if id(child) not in heights and _children(child):
                     pending.append(child)
             continue
@@ -126,7 +118,7 @@ def check_pickle_value(root: Any, limits: PickleLimits) -> None:
         if heights[identity] > limits.depth:
             raise _too_deep(limits)
         if sizes[identity] > limits.values:
-            raise LimitError(f"the pickle unfolds to more than {limits.values:,} values")
+            raise errors.LimitError(f"the pickle unfolds to more than {limits.values:,} values")
 
 
 def _children(value: Any) -> Any:
@@ -136,8 +128,8 @@ def _children(value: Any) -> Any:
     return value.values() if isinstance(value, dict) else ()
 
 
-def _too_deep(limits: PickleLimits) -> LimitError:
-    return LimitError(f"the pickle nests containers more than {limits.depth} deep")
+def _too_deep(limits: PickleLimits) -> errors.LimitError:
+    return errors.LimitError(f"the pickle nests containers more than {limits.depth} deep")
 
 
 # ----------------------------------------- calls a remote file system, and calls it again after a failure that may pass
@@ -148,7 +140,7 @@ T = TypeVar("T")
 _FINAL = (
     FileExistsError,
     FileNotFoundError,
-    GraphwireError,
+    errors.GraphwireError,
     ImportError,
     IsADirectoryError,
     MemoryError,
@@ -185,7 +177,7 @@ class Attempts(Bounds, frozen=True):
         Bounds.__post_init__(self)
         for name in ("count", "slowest"):
             if not getattr(self, name):
-                raise DecodeError(f"{name}= of Attempts is 0", remedy="Pass 1 or more")
+                raise errors.DecodeError(f"{name}= of Attempts is 0", remedy="Pass 1 or more")
 
     def limit(self, nbytes: int = 0) -> float:
         """Return how many seconds an attempt to transfer bytes may take."""
@@ -208,7 +200,7 @@ class Attempts(Bounds, frozen=True):
         for left in range(self.count - 1, -1, -1):
             try:
                 return call()
-            except unless_interrupted(Exception) as error:  # clients have their own classes
+            except errors.unless_interrupted(Exception) as error:  # clients have their own classes
                 told = _told(error)
                 if not left or not _may_pass(told):
                     raise _final_error(told, file, what) from _cause(error, file)
@@ -237,7 +229,7 @@ def _lacks_credentials(error: BaseException) -> bool:
 
 
 def _may_pass(error: Exception) -> bool:
-    if isinstance(error, GraphwireError) or _lacks_credentials(error):
+    if isinstance(error, errors.GraphwireError) or _lacks_credentials(error):
         return False
     status = _status_of(error)
     return not isinstance(error, _FINAL) if status is None else status in _PASSING_STATUS
@@ -269,7 +261,7 @@ def _final_error(error: Exception, file: RemoteFile, what: str) -> Exception:
     from graphwire.wire.remote import secrets_of, shown_text
 
     url, status = file.url, _status_of(error)
-    if isinstance(error, (GraphwireError, MemoryError)):
+    if isinstance(error, (errors.GraphwireError, MemoryError)):
         return error
     if isinstance(error, FileNotFoundError) or status in (404, 410):
         return FileNotFoundError(errno.ENOENT, "there is no such file", url)
@@ -285,9 +277,9 @@ def _final_error(error: Exception, file: RemoteFile, what: str) -> Exception:
     reason = (
         f"HTTP status {status}"
         if status is not None
-        else shown_text(exception_text(error), *secrets_of(file))
+        else shown_text(errors.exception_text(error), *secrets_of(file))
     )
-    return RemoteError(f"cannot {what}: {reason}", remedy=_REMEDY).of(url)
+    return errors.RemoteError(f"cannot {what}: {reason}", remedy=_REMEDY).of(url)
 
 
 DEFAULT_ATTEMPTS = Attempts()

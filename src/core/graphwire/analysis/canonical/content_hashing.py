@@ -17,16 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from graphwire import schema
-from graphwire.analysis.canonical.graph_content import (
-    ArrangedGraph,
-    References,
-    add_known_values,
-    argument_content,
-    arrange_graph,
-    expressions_of,
-    layout_content,
-    walk,
-)
+from graphwire.analysis.canonical import graph_content
 from graphwire.analysis.canonical.symbol_names import (
     SymbolNames,
     content_bytes,
@@ -145,7 +136,7 @@ def _meta_content(meta: schema.PayloadMeta, shared: list[str]) -> dict[str, Any]
     content = {name: fact for name, fact in content.items() if fact is not None and fact is not False}
     if (tensor := meta.tensor_meta) is not None:
         content["dtype"] = tensor.dtype_text
-        content["layout"] = layout_content(tensor.layout, tensor.layout_name)
+        content["layout"] = graph_content.layout_content(tensor.layout, tensor.layout_name)
         content["requires_grad"] = tensor.requires_grad
         content["sizes"] = [size.as_int for size in tensor.sizes]
         content |= _unusual_strides(tensor)
@@ -245,7 +236,7 @@ class Arrangement(NamedTuple):
     """A program's signature in canonical order, its graphs arranged and its symbols renamed."""
 
     signature: schema.GraphSignature
-    form: ArrangedGraph
+    form: graph_content.ArrangedGraph
     symbols: SymbolNames
 
 
@@ -298,8 +289,8 @@ def arrangement(program: schema.Program) -> Arrangement:
     """
     module = program.graph_module
     signature, graph = _ordered_interface(module.signature, module.graph)
-    form = arrange_graph(graph, _interface_names(signature))
-    texts = [text for each in walk(form) for text in expressions_of(each)]
+    form = graph_content.arrange_graph(graph, _interface_names(signature))
+    texts = [text for each in graph_content.walk(form) for text in graph_content.expressions_of(each)]
     return Arrangement(signature, form, SymbolNames(texts, program.range_constraints))
 
 
@@ -308,7 +299,7 @@ def arrangement(program: schema.Program) -> Arrangement:
 
 def _content(program: schema.Program, arrangement: Arrangement) -> dict[str, Any]:
     module, (signature, form, symbols) = program.graph_module, arrangement
-    add_known_values(form, symbols.content, {})
+    graph_content.add_known_values(form, symbols.content, {})
     _number_objects(form)
     namedtuples = module.treespec_namedtuple_fields
     return {
@@ -327,11 +318,11 @@ def _content(program: schema.Program, arrangement: Arrangement) -> dict[str, Any
     }
 
 
-def _number_objects(form: ArrangedGraph) -> None:
+def _number_objects(form: graph_content.ArrangedGraph) -> None:
     """Name the objects that nodes use and that are not inputs, in the order of first use. Their original names are chosen by
     the writer and mean nothing."""
     names: dict[str, str] = {}
-    for graph in walk(form):
+    for graph in graph_content.walk(form):
         for place, name in graph.nameless:
             place[-1] = names.setdefault(name, f"object_{len(names)}")
 
@@ -364,8 +355,8 @@ def _module_calls(entries: Sequence[schema.ModuleCallEntry], names: Mapping[str,
     stale: dict[str, str] = {}
 
     def content(arguments: Sequence[schema.Argument]) -> list[Any]:
-        found = References([], [])
-        contents = [argument_content(argument, found) for argument in arguments]
+        found = graph_content.References([], [])
+        contents = [graph_content.argument_content(argument, found) for argument in arguments]
         for place, name in found.values:
             place[-1] = names.get(name) or stale.setdefault(name, f"absent_{len(stale)}")
         return contents

@@ -12,17 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from graphwire import errors
 from graphwire.bridge.context import DecodeContext, EncodeContext, OpaqueOrigin, Operator
 from graphwire.bridge.torch_compat.private import HigherOrderOperator, OpOverload, operators_in
-from graphwire.errors import (
-    EncodeError,
-    GraphwireError,
-    PluginError,
-    Problem,
-    UnknownOperatorError,
-    shown,
-    unless_interrupted,
-)
 from graphwire.evolve.plain_values import decode_value, walk_nodes
 from graphwire.registry import (
     OpHandler,
@@ -89,7 +81,7 @@ class OpaqueOperator(HigherOrderOperator):
         Raises:
             UnknownOperatorError: always.
         """
-        raise UnknownOperatorError(
+        raise errors.UnknownOperatorError(
             f"the operator {self._name} is not available on this installation: the program was loaded for inspection only",
             remedy=install_advice(self.origin.plugins) if self.origin.plugins else "",
         )
@@ -178,24 +170,24 @@ def _named(context: EncodeContext, target: Any) -> Operator:
     if isinstance(target, OpaqueOperator):
         return opaque_operator(target)
     registry = context.registry
-    failures: list[GraphwireError] = []
+    failures: list[errors.GraphwireError] = []
     for handler in registry.handlers_in_turn():
         try:
             name = handler.name_of(target)
             if name is None or not _is_own(registry, handler, name, target):
                 continue
-        except GraphwireError as error:
+        except errors.GraphwireError as error:
             failures.append(error)  # another handler may own the target
             continue
         if (owner := registry.op_handler(name)) is not None:
             context.provided.add(("op_handler", name))
             return _described(target, name, owner)
         if fault := registry.fault_of("op_handler", name):
-            raise unavailable_error(fault, f"the operator {name}", EncodeError)
+            raise unavailable_error(fault, f"the operator {name}", errors.EncodeError)
     if failures:
         raise failures[0]
-    raise EncodeError(
-        f"no operator handler supports {shown(target)}",
+    raise errors.EncodeError(
+        f"no operator handler supports {errors.shown(target)}",
         remedy=remedy_for_name(
             registry, "op_handler", "", "Install the plugin that handles it, or register an OpHandler for it"
         ),
@@ -217,7 +209,7 @@ def name_of_operator(registry: Registry, function: Any) -> str | None:
             name = handler.name_of(function)
             if name is not None and _is_own(registry, handler, name, function):
                 return name
-        except unless_interrupted(Exception):  # a plugin's code, needed for metadata only
+        except errors.unless_interrupted(Exception):  # a plugin's code, needed for metadata only
             pass
     return None
 
@@ -229,7 +221,7 @@ def operator_schemas(names: Iterable[str], registry: Registry) -> dict[str, str]
         handler = registry.op_handler(name)
         try:
             target = None if handler is None else handler.resolve(name)
-        except unless_interrupted(Exception):  # a plugin's code; the page then lacks the schema
+        except errors.unless_interrupted(Exception):  # a plugin's code; the page then lacks the schema
             continue
         schema = getattr(target, "_schema", None)
         if schema is not None:
@@ -254,9 +246,9 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
             if context.origin is not None:
                 return opaque_operator(OpaqueOperator(name, CallForm.of(record), context.origin))
             if fault := context.registry.fault_of("op_handler", name):
-                raise unavailable_error(fault, f"the operator {name}", UnknownOperatorError)
+                raise unavailable_error(fault, f"the operator {name}", errors.UnknownOperatorError)
             remedy = remedy_for_name(context.registry, "op_handler", name, "") or _advice(name)
-            raise UnknownOperatorError(f"this installation has no operator {name!r}", remedy=remedy)
+            raise errors.UnknownOperatorError(f"this installation has no operator {name!r}", remedy=remedy)
         operator = context.operators[name] = _described(target, name, handler)
     return operator
 
@@ -283,12 +275,12 @@ def check_operators(context: DecodeContext, graph: Graph) -> None:
     try:
         for target, node in targets.items():
             decode_operator(context, target, node)
-    except UnknownOperatorError:
+    except errors.UnknownOperatorError:
         _report_operators(context, graph)
 
 
 def _report_operators(context: DecodeContext, graph: Graph) -> None:
-    missing: dict[str, UnknownOperatorError] = {}
+    missing: dict[str, errors.UnknownOperatorError] = {}
     for place, node in walk_nodes(graph):
         if node.target in context.operators or node.target in missing:
             continue
@@ -296,15 +288,17 @@ def _report_operators(context: DecodeContext, graph: Graph) -> None:
             break
         try:
             decode_operator(context, node.target, node)
-        except UnknownOperatorError as error:
-            missing[node.target] = UnknownOperatorError(error.problem, place=place, remedy=error.remedy)
+        except errors.UnknownOperatorError as error:
+            missing[node.target] = errors.UnknownOperatorError(
+                error.problem, place=place, remedy=error.remedy
+            )
     if len(missing) == 1:
         raise next(iter(missing.values()))
     if missing:
-        raise UnknownOperatorError(
+        raise errors.UnknownOperatorError(
             f"{len(missing)}{' or more' * (len(missing) == _MOST_REPORTED)} operators are missing",
             problems=[
-                Problem(error.place, "unknown-operator", f"{error.problem}. {error.remedy}")
+                errors.Problem(error.place, "unknown-operator", f"{error.problem}. {error.remedy}")
                 for error in missing.values()
             ],
         )
@@ -330,7 +324,7 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
         if facts is None:
             problem = f"the operator handler {handler.namespace!r} returns {target!r:.80} for {name!r}, which has no schema"
             remedy = "Declare its convention as symbolic or generic, or return an overload"
-            raise blamed(PluginError(problem, remedy=remedy), handler)
+            raise blamed(errors.PluginError(problem, remedy=remedy), handler)
         return Operator(target, name, handler, codec=codec, **facts)
     operator = Operator(target, name, handler, codec=codec)
     if handler.convention == "symbolic":
@@ -364,7 +358,7 @@ _facts_of = functools.lru_cache(maxsize=4096)(_read_schema)
 """Cached for torch's overloads, whose schemas never change."""
 
 
-def signature_mismatches(before: Program, after: Program, registry: Registry) -> list[Problem]:
+def signature_mismatches(before: Program, after: Program, registry: Registry) -> list[errors.Problem]:
     """Return the problems of nodes that opset upgraders wrote, whose inputs do not match the installed operators.
 
     Args:
@@ -383,12 +377,14 @@ def signature_mismatches(before: Program, after: Program, registry: Registry) ->
         handler = registry.op_handler(node.target)
         try:
             operator = None if handler is None else handler.resolve(node.target)
-        except unless_interrupted(
+        except errors.unless_interrupted(
             Exception
         ):  # a plugin's code; an error is raised when something needs the operator
             continue
         if operator is None and node.target not in had:
-            problems.append(Problem(place, "no-operator", f"this installation has no operator {node.target}"))
+            problems.append(
+                errors.Problem(place, "no-operator", f"this installation has no operator {node.target}")
+            )
         schema = getattr(operator, "_schema", None)
         if handler is None or schema is None:
             continue
@@ -400,16 +396,16 @@ def signature_mismatches(before: Program, after: Program, registry: Registry) ->
             if name not in parameters:
                 has = ", ".join(sorted(parameters)) or "none"
                 message = f"{node.target} has no parameter {name or 'without a name'}; it has {has}"
-                problems.append(Problem(place, "no-parameter", message))
+                problems.append(errors.Problem(place, "no-parameter", message))
             elif not literal_fits(given[name], parameters[name], operator):
                 wanted = parameters[name].real_type
-                message = f"{node.target} takes a {wanted} as {name}, and gets {shown(given[name])}"
-                problems.append(Problem(place, "wrong-type", message))
+                message = f"{node.target} takes a {wanted} as {name}, and gets {errors.shown(given[name])}"
+                problems.append(errors.Problem(place, "wrong-type", message))
         if "" not in given:
             required = {name for name, each in parameters.items() if not each.has_default_value()}
             for name in sorted(required - given.keys()):
                 message = f"{node.target} lacks a value for {name}, which has no default"
-                problems.append(Problem(place, "no-argument", message))
+                problems.append(errors.Problem(place, "no-argument", message))
     return problems
 
 

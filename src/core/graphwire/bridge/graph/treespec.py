@@ -31,20 +31,7 @@ from graphwire.registry import (
     remedy_for_plugin,
     remedy_for_unavailable_name,
 )
-from graphwire.schema.texts.treespec import (
-    MAX_DEPTH,
-    PROTOCOL,
-    TreeSpec,
-    decode_value,
-    dump_json,
-    encode_value,
-    is_plain_json,
-    load_json,
-    parse_treespec,
-    split_version,
-    treespec_nodes,
-    with_version,
-)
+from graphwire.schema.texts import treespec
 from graphwire.wire.document import check_expanded_size, check_plugin_tree
 
 _quoted = json.encoder.encode_basestring_ascii
@@ -82,10 +69,10 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
                 spec, "a treespec", kinds=(object,), inner_of=pytree.children_of, most=_MOST_NODES
             )
 
-    return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH, enter)}]"
+    return f"[{treespec.PROTOCOL}, {_encode(spec, registry, plain, treespec.MAX_DEPTH, enter)}]"
 
 
-def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH) -> Any:
+def decode_treespec(text: str, registry: Registry, *, max_depth: int = treespec.MAX_DEPTH) -> Any:
     """Decode a `TreeSpec` from a text that `encode_treespec`, or any release of torch, wrote.
 
     Args:
@@ -99,7 +86,7 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
         UnknownTypeError: this process does not support some container types; the message names all of them.
         DecodeError: a context is invalid for its type.
     """
-    spec = parse_treespec(text, max_depth=max_depth)
+    spec = treespec.parse_treespec(text, max_depth=max_depth)
     types = _types_of(spec, registry)
     return _decode(spec, types, "")
 
@@ -123,7 +110,7 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: 
     if not callable(container):  # and its hash may take forever
         raise TypeError("the type of a treespec is neither a type nor a function that makes one")
     if depth_left == 0:
-        raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
+        raise LimitError(f"a treespec nests containers deeper than {treespec.MAX_DEPTH} levels")
     enter()
     context = pytree.context_of(spec)
     if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
@@ -162,23 +149,23 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
         except EncodeError as error:
             blamed(error, by.serializer)
             raise
-        text = _quoted(tree) if type(tree) is str else dump_json(tree)
-        return with_version(by.name, version), text, _Served(by, version)
+        text = _quoted(tree) if type(tree) is str else treespec.dump_json(tree)
+        return treespec.with_version(by.name, version), text, _Served(by, version)
     registered = pytree.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
     registry.container_types.named(registered.name)  # raises if two plugins provide the type
     if registered.to_dumpable is None:
-        if is_plain_json(context):
-            return registered.name, _quoted(dump_json(context)), _Served(registered, 1)
+        if treespec.is_plain_json(context):
+            return registered.name, _quoted(treespec.dump_json(context)), _Served(registered, 1)
         # torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
-        text = _quoted(dump_json(encode_value(context)))
-        return with_version(registered.name, 2), text, _Served(registered, 2)
+        text = _quoted(treespec.dump_json(treespec.encode_value(context)))
+        return treespec.with_version(registered.name, 2), text, _Served(registered, 2)
     try:
         dumpable = registered.to_dumpable(context)
     except unless_interrupted(Exception) as error:
         raise EncodeError(_failure(f"`to_dumpable_context` of {registered.name}", error)) from error
-    return registered.name, dump_json(dumpable), _Served(registered, 1)
+    return registered.name, treespec.dump_json(dumpable), _Served(registered, 1)
 
 
 def _check_written(served: _Served, name: str, text: str, children: list[str], registry: Registry) -> None:
@@ -197,7 +184,9 @@ def _check_written(served: _Served, name: str, text: str, children: list[str], r
     if not hasattr(getattr(by, "serializer", None), "fit_context"):
         children = [_LEAF_TEXT] * len(children)
     try:
-        _decode_context(served, parse_treespec(f"[{PROTOCOL}, {_node_text(name, text, children)}]"))
+        _decode_context(
+            served, treespec.parse_treespec(f"[{treespec.PROTOCOL}, {_node_text(name, text, children)}]")
+        )
     except GraphwireError as error:
         failure = EncodeError(f"{who} could not decode what it wrote: {error.problem}", remedy=_AT_FAULT)
         raise blamed(failure, getattr(by, "serializer", None)) from error
@@ -245,11 +234,11 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
 # ---------------------------------------------------------------------------------------------------------- decoding
 
 
-def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
+def _types_of(spec: treespec.TreeSpec, registry: Registry) -> dict[str, _Served]:
     """Return the decoders of all types that a text names, before anything is built."""
     types: dict[str, _Served] = {}
     unknown: dict[str, str] = {}
-    for place, node, _ in treespec_nodes(spec):
+    for place, node, _ in treespec.treespec_nodes(spec):
         if node.type is None or node.type in types or node.type in unknown:
             continue
         served = _served(node.type, registry) or _old_dataclass(node)
@@ -263,7 +252,7 @@ def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
 
 
 def _served(name: str, registry: Registry) -> _Served | None:
-    for each, version in ((name, 1), split_version(name)):
+    for each, version in ((name, 1), treespec.split_version(name)):
         by = registry.container_types.named(each) or _registered(each)
         if by is not None and pytree.is_flattened(by.container):
             return _Served(by, version)
@@ -275,7 +264,7 @@ def _registered(name: str) -> pytree.Registration | None:
     return None if found is None or found.reads_names else found
 
 
-def _old_dataclass(node: TreeSpec) -> _Served | None:
+def _old_dataclass(node: treespec.TreeSpec) -> _Served | None:
     """Return the dataclass that torch 2.1 or 2.2 wrote as `[class, fields, fields that are None]` instead of JSON text."""
     match node.context:
         case [str(name), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
@@ -284,7 +273,7 @@ def _old_dataclass(node: TreeSpec) -> _Served | None:
     return None
 
 
-def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
+def _decode(node: treespec.TreeSpec, types: dict[str, _Served], place: str) -> Any:
     if node.type is None:
         return pytree.leaf_spec()
     served = types[node.type]
@@ -301,7 +290,7 @@ def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
     return pytree.make_treespec(served.by.container, context, children)
 
 
-def _decode_context(served: _Served, node: TreeSpec) -> Any:
+def _decode_context(served: _Served, node: treespec.TreeSpec) -> Any:
     by = served.by
     if isinstance(by, TreespecType):
         serializer = by.serializer
@@ -332,9 +321,9 @@ def _registered_context(registered: pytree.Registration, version: int, tree: Any
     if version > 2:
         raise DecodeError(f"the context of {registered.name} has version {version}, which is not supported")
     # torch 2.1 and 2.2 wrote dataclasses with the context itself instead of its text.
-    context = load_json(tree) if isinstance(tree, str) else tree
+    context = treespec.load_json(tree) if isinstance(tree, str) else tree
     if version == 2:
-        return decode_value(context), None
+        return treespec.decode_value(context), None
     return _fields_context(registered, context) if registered.by_fields else (context, None)
 
 
@@ -359,7 +348,7 @@ def _fields_context(registered: pytree.Registration, context: Any) -> tuple[Any,
 
 
 def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
-    names = sorted({split_version(name)[0] for name in unknown})
+    names = sorted({treespec.split_version(name)[0] for name in unknown})
     what = "container types" if len(names) > 1 else "container type"
     remedy = (
         "Before you load, import the modules that register them "

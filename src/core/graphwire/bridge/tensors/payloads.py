@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import torch
 
+from graphwire import errors
 from graphwire.analysis.validation import value_rules
 from graphwire.bridge.context import DecodeContext, EncodeContext, StridedTensor
 from graphwire.bridge.tensors import tensor_metas
@@ -17,15 +18,6 @@ from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
 from graphwire.bridge.tensors.storages import RecordTable, is_plain, placement_of
 from graphwire.bridge.torch_compat.private import buffer_mark, mark_buffer, negative_view, parameter_of
 from graphwire.bridge.torch_compat.pytree import class_name
-from graphwire.errors import (
-    ArchiveError,
-    DecodeError,
-    GraphwireWarning,
-    Problem,
-    ValidationError,
-    locate,
-    unless_interrupted,
-)
 from graphwire.schema import EncodedValue, PayloadMeta, Program, SymInt, TensorMeta, held_by
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads, known_integers, strided_bytes
 
@@ -145,14 +137,14 @@ def _decode_plain(
             values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder)
             if tie is not None:
                 ties[tie] = values[name]
-        except unless_interrupted(RuntimeError, AssertionError, ValueError, TypeError) as error:
-            raise DecodeError(
+        except errors.unless_interrupted(RuntimeError, AssertionError, ValueError, TypeError) as error:
+            raise errors.DecodeError(
                 f"torch cannot make this tensor: {error}",
                 place=f"{folder}{name}",
                 remedy="Where its device is not there, pass device= with one that is",
             ) from error
         except Exception as error:
-            locate(error, f"{folder}{name}")
+            errors.locate(error, f"{folder}{name}")
             raise
     return values
 
@@ -183,13 +175,13 @@ def _compose(
                 continue
             value = encoded.get(each)
             if value is None:
-                raise DecodeError(f"the payload {each!r:.80} is missing")
+                raise errors.DecodeError(f"the payload {each!r:.80} is missing")
             key = tuple(value.tensors)
             if (tied := _tied(value, weights, made, encoded, ties)) is not None:
                 made[each] = tied
             elif missing := [part for part in key if part not in plain and part not in made]:
                 if each in begun:
-                    raise DecodeError(f"{each!r:.80} is a part of itself")
+                    raise errors.DecodeError(f"{each!r:.80} is a part of itself")
                 begun.add(each)
                 pending.extend(missing)
                 continue
@@ -281,7 +273,7 @@ def _tied(
 def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str) -> torch.Tensor:
     described = meta.tensor_meta
     if meta.use_pickle or described is None:
-        raise DecodeError(
+        raise errors.DecodeError(
             "the record is a pickle, which is not read because reading one runs code",
             remedy="Write the program again with graphwire",
         )
@@ -304,7 +296,7 @@ def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str) -> to
 
 def _check_strided(described: TensorMeta) -> None:
     if (layout := tensor_metas.decode_layout(described)) is not torch.strided:
-        raise DecodeError(f"a payload of layout {layout} needs a constant codec")
+        raise errors.DecodeError(f"a payload of layout {layout} needs a constant codec")
 
 
 def _strided(described: TensorMeta) -> StridedTensor:
@@ -314,7 +306,7 @@ def _strided(described: TensorMeta) -> StridedTensor:
     offset = described.storage_offset.as_int
     needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
     if sizes is None or strides is None or offset is None or needed is None:
-        raise ArchiveError("the sizes, strides and offset describe no tensor")
+        raise errors.ArchiveError("the sizes, strides and offset describe no tensor")
     is_row = offset == 0 and strides == [1] and sizes != [0]
     return StridedTensor(described, dtype, sizes, strides, offset, needed, is_row)
 
@@ -336,7 +328,7 @@ def _with_elements(
         device = tensor_metas.decode_device(context, described.device)
         tensor, storage = table.tensor(name, device, dtype), table.storage(name, device)
     if needed > storage.nbytes():
-        raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
+        raise errors.ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
     if is_row and tensor.numel() == sizes[0]:
         return tensor
     return tensor.set_(storage, offset, sizes, strides)
@@ -362,7 +354,7 @@ def record_edited_values(record: Program, payloads: Payloads, values: Mapping[st
         record.edited_values = [name for name, _ in edited]
         warnings.warn(
             f"{_summary(edited)}. Both are saved unchanged; export the program again if the graph shall match",
-            GraphwireWarning,
+            errors.GraphwireWarning,
             stacklevel=3,
         )
 
@@ -381,7 +373,7 @@ def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]
     """
     missing = value_rules.missing_values(record, payloads.weights, payloads.constants, payloads.unread)
     if missing and not payloads.weights and not payloads.constants:
-        raise DecodeError(
+        raise errors.DecodeError(
             f"the program needs {len(missing)} weights and constants, and all are missing ({missing[0].message})",
             remedy="Pass them: from_schema(program, payloads)",
         )
@@ -391,18 +383,18 @@ def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]
     if differences and record.producer is None:
         warnings.warn(
             f"{_summary(differences)}. Somebody edited them before the program was saved, or they are another program's",
-            GraphwireWarning,
+            errors.GraphwireWarning,
             stacklevel=3,
         )
         differences = []
     problems = [*missing, *value_rules.mismatch_problems(record, differences), *_wrong_kinds(record, values)]
     if problems:
-        raise ValidationError(
+        raise errors.ValidationError(
             problems, remedy="The file is damaged, or these are the weights of another program"
         )
 
 
-def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem]:
+def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[errors.Problem]:
     """Yield each coded value that contradicts the signature: an object as a weight, or a tensor as an object."""
     if not record.encoded_values:
         return
@@ -416,7 +408,7 @@ def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem
             place = f"encoded_values[{held.name!r:.80}]"
             what = "an object" if is_tensor else f"a {held.kind}, a tensor"
             message = f"{held.name!r:.80} is {what}, but decodes to a {kind}"
-            yield Problem(place, "kind", message)
+            yield errors.Problem(place, "kind", message)
 
 
 def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -27,14 +27,7 @@ from graphwire.evolve.expressions import (
 )
 from graphwire.evolve.operators import relax_size_assertions
 from graphwire.evolve.step import Step
-from graphwire.evolve.steps.early_records import (
-    lift_constants,
-    module_stack_down,
-    module_stack_up,
-    signature_down,
-    signature_up,
-    with_all_variants,
-)
+from graphwire.evolve.steps import early_records
 from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Refuse, Where, rewrite, variant_edit, without
 from graphwire.schema import Version
 from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
@@ -53,8 +46,8 @@ def up(tree: Record) -> Record:
     tree = rewrite(tree, _UP)
     module = dict(tree["graph_module"])
     call = module.pop("call_spec")
-    module["signature"] = signature_up(module["signature"], module["graph"])
-    module["graph"], module["signature"] = lift_constants(module["graph"], module["signature"])
+    module["signature"] = early_records.signature_up(module["signature"], module["graph"])
+    module["graph"], module["signature"] = early_records.lift_constants(module["graph"], module["signature"])
     specs = {"in_spec": in_spec_up(call["in_spec"]), "out_spec": call["out_spec"]}
     root = {"fqn": "", "signature": {"inputs": [], "outputs": [], **specs}}
     entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
@@ -71,7 +64,7 @@ def down(tree: Record, refuse: Refuse) -> Record:
     rewrite(tree, Edits(tensor_meta=partial(_note_sizes, sizes)))
     tree = rewrite({**tree, "range_constraints": _as_sizes(tree["range_constraints"], sizes)}, _DOWN)
     module = dict(tree["graph_module"])
-    module["signature"] = signature_down(module["signature"], refuse)
+    module["signature"] = early_records.signature_down(module["signature"], refuse)
     root, *entries = module["module_call_graph"] or [{}]
     for index, entry in enumerate(entries, 1):
         if entry.get("signature") is not None:
@@ -85,7 +78,7 @@ def down(tree: Record, refuse: Refuse) -> Record:
     module["module_call_graph"] = entries
     rest = without(tree, "dialect")
     tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
-    return with_all_variants(greatest_integer_from_infinity(tree))
+    return early_records.with_all_variants(greatest_integer_from_infinity(tree))
 
 
 def _note_sizes(sizes: set[str], meta: Record, where: Where) -> None:
@@ -183,14 +176,14 @@ def _metadata_edit(old: str, new: str, of_function: _Convert, of_stack: _Convert
 
 
 _UP = Edits(
-    node=_metadata_edit("source_fn", "source_fn_stack", lambda text: text, module_stack_up),
+    node=_metadata_edit("source_fn", "source_fn_stack", lambda text: text, early_records.module_stack_up),
     graph=_graph_up,
     sym_int=variant_edit("as_expr", _hint_up),
     sym_bool=variant_edit("as_expr", _condition_up),
 )
 _DOWN = Edits(
     node=_metadata_edit(
-        "source_fn_stack", "source_fn", lambda text: text.rsplit(";", 1)[-1], module_stack_down
+        "source_fn_stack", "source_fn", lambda text: text.rsplit(";", 1)[-1], early_records.module_stack_down
     ),
     graph=_graph_down,
     sym_int=variant_edit("as_expr", _hint_down),

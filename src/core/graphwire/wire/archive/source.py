@@ -21,14 +21,7 @@ from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self, TypeAlias, cast
 
-from graphwire.errors import (
-    ArchiveError,
-    Ignored,
-    LimitError,
-    NotAnArchiveError,
-    note_caller,
-    unless_interrupted,
-)
+from graphwire import errors
 from graphwire.process import file_of
 from graphwire.wire.limits import DEFAULT_ATTEMPTS, Limits
 
@@ -368,7 +361,7 @@ class FileSource:
         """Tell the system to read nothing ahead, where it can be told."""
         if hasattr(os, "posix_fadvise"):
             descriptor = self._open_descriptor()
-            with Ignored(OSError):
+            with errors.Ignored(OSError):
                 os.posix_fadvise(descriptor.number, 0, 0, os.POSIX_FADV_RANDOM)
 
     @property
@@ -382,7 +375,7 @@ class FileSource:
     def _open_descriptor(self) -> _Descriptor:
         descriptor = self._descriptor
         if descriptor is None:
-            raise ArchiveError(CLOSED)
+            raise errors.ArchiveError(CLOSED)
         return descriptor
 
 
@@ -416,7 +409,7 @@ class BufferSource:
 
     def _open_view(self) -> memoryview:
         if self._view is None:
-            raise ArchiveError(CLOSED)
+            raise errors.ArchiveError(CLOSED)
         return self._view
 
 
@@ -473,27 +466,27 @@ def open_source(source: Readable, limits: Limits) -> Source:
     if isinstance(source, (str, os.PathLike)):
         return _open_path(os.fspath(source), limits)
     if not hasattr(source, "read"):
-        raise ArchiveError(f"{type_text(source)} is not a path, a binary file or bytes").about("file")
+        raise errors.ArchiveError(f"{type_text(source)} is not a path, a binary file or bytes").about("file")
     if isinstance(cast("object", source), io.TextIOBase):
         raise _gives_text()
     try:
         return _open_object(source, limits)
     except ValueError as error:  # a closed file, or one that is not readable
-        raise ArchiveError(
+        raise errors.ArchiveError(
             f"the file object returns no bytes ({error})",
             remedy='Open the file with "rb", and close it afterwards',
         ) from error
     except Exception as error:
-        note_caller(error)
+        errors.note_caller(error)
         raise
 
 
-def _became_shorter() -> ArchiveError:
-    return ArchiveError("the file became shorter while it was read")
+def _became_shorter() -> errors.ArchiveError:
+    return errors.ArchiveError("the file became shorter while it was read")
 
 
-def _gives_text() -> ArchiveError:
-    return ArchiveError("the file object returns text", remedy='Open the file in binary mode, "rb"')
+def _gives_text() -> errors.ArchiveError:
+    return errors.ArchiveError("the file object returns text", remedy='Open the file in binary mode, "rb"')
 
 
 def file_name(file: object) -> str:
@@ -554,7 +547,7 @@ def _open_path(path: str, limits: Limits) -> Source:
         return FileSource(file, status.st_size)
     with file:
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-            raise NotAnArchiveError("this is a device, not an archive", place=path)
+            raise errors.NotAnArchiveError("this is a device, not an archive", place=path)
         return BufferSource(_read_all(file, limits))
 
 
@@ -563,7 +556,7 @@ def _open_file(path: str, opener: Callable[[str, int], int] | None = None) -> io
         return io.FileIO(path, opener=opener)
     except IsADirectoryError:
         problem = "this is a folder, not an archive"
-        raise NotAnArchiveError(problem, place=path, remedy="Name the file inside it") from None
+        raise errors.NotAnArchiveError(problem, place=path, remedy="Name the file inside it") from None
 
 
 class RegularPath(type(Path())):  # type: ignore[misc]  # Before Python 3.12 `Path` itself has no subclasses.
@@ -615,7 +608,7 @@ def read_named(path: str | os.PathLike[str]) -> bytes:
         from graphwire.wire.remote import shown_url
 
         problem = "this is a URL, and what is read here is a file on this machine"
-        raise ArchiveError(problem, remedy="Fetch it first").of(shown_url(url))
+        raise errors.ArchiveError(problem, remedy="Fetch it first").of(shown_url(url))
     with open_regular(name, descriptors=True) as file:
         return file.readall()
 
@@ -648,13 +641,15 @@ def _read_all(source: Any, limits: Limits) -> bytes:
     size = 0
     while (part := source.read(_READ_BYTES)) is None or part:
         if part is None:  # of a stream that does not wait
-            raise ArchiveError("the file object has no bytes yet", remedy="Read it when they are there")
+            raise errors.ArchiveError(
+                "the file object has no bytes yet", remedy="Read it when they are there"
+            )
         if not isinstance(part, bytes):
             raise _gives_text()
         parts.append(part)
         size += len(part)
         if size > limits.unmapped_bytes:
-            raise LimitError(f"the stream returns more than {limits.unmapped_bytes:,} bytes")
+            raise errors.LimitError(f"the stream returns more than {limits.unmapped_bytes:,} bytes")
     return b"".join(parts)
 
 
@@ -673,7 +668,7 @@ def is_mapped(stream: Any) -> bool:
     """Return whether a file object writes to a file that is still mapped into memory."""
     try:
         status = os.fstat(stream.fileno())
-    except unless_interrupted(
+    except errors.unless_interrupted(
         AttributeError, OSError, TypeError, ValueError
     ):  # not a file of the operating system
         return False
@@ -691,7 +686,7 @@ def _map_private(descriptor: int, size: int) -> _Mapping:
     """Map a file as copy-on-write memory. No memory is reserved in advance, so a file may be larger than memory."""
     status = os.fstat(descriptor)
     if status.st_size < size:
-        raise ArchiveError("the file became shorter after it was opened")
+        raise errors.ArchiveError("the file became shorter after it was opened")
     if hasattr(mmap, "MAP_PRIVATE"):
         no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
         flags, access = mmap.MAP_PRIVATE | no_reserve, mmap.PROT_READ | mmap.PROT_WRITE

@@ -11,15 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphwire.errors import (
-    ArchiveError,
-    GraphwireError,
-    MissingRecordError,
-    Problem,
-    WeightsError,
-    exception_text,
-    unless_interrupted,
-)
+from graphwire import errors
 from graphwire.registry import (
     BLOCK_VARIABLE,
     REMEDY_OF_CONFLICT,
@@ -92,7 +84,7 @@ def find_store(
     for each in registry.weight_stores if kind is None else (kind,):
         try:
             where = store_named(registry, each).find(folder, name)
-        except GraphwireError as error:
+        except errors.GraphwireError as error:
             if kind is not None:
                 raise
             failures.append(error)
@@ -107,7 +99,7 @@ def find_store(
         kinds = ", ".join(sorted(registry.weight_stores)) or "none"
         what = "no store of weights recognizes" if not found else "several stores of weights recognize"
         owners = ", ".join(f"{name} of {registry.owner_of('weight_store', name)}" for name, _ in found)
-        raise ArchiveError(
+        raise errors.ArchiveError(
             f"{what} {text!r:.200}{': ' if owners else ''}{owners}",
             remedy=REMEDY_OF_CONFLICT if found else f"Stores: {kinds}. Name a file of one of them",
         )
@@ -122,7 +114,7 @@ def store_named(registry: Registry, kind: str) -> WeightStore:
     """
     store = registry.weight_stores.get(kind)
     if store is None:
-        raise ArchiveError(
+        raise errors.ArchiveError(
             f"no plugin provides the weight store {kind!r:.80}",
             remedy=remedy_for_name(registry, "weight_store", kind, "Install the plugin that provides it"),
         )
@@ -207,16 +199,16 @@ class OpenedStores(Closing):
             WeightsError: it is not where the file states, or not what it was when the program was saved.
         """
         if store not in self._indexes and (problems := list(self._store_problems(store))):
-            raise WeightsError(problems, remedy=RANK_REMEDY if self.unusable else _REMEDY)
+            raise errors.WeightsError(problems, remedy=RANK_REMEDY if self.unusable else _REMEDY)
         return self._indexes[store]
 
     def _place(self, store: int) -> StorePlace:
         place = self.places[store]
         if self.unusable:
-            raise ArchiveError(self.unusable, remedy=RANK_REMEDY)
+            raise errors.ArchiveError(self.unusable, remedy=RANK_REMEDY)
         if place is None:
             reference = self.references.stores[store]
-            raise ArchiveError(
+            raise errors.ArchiveError(
                 f"the file does not state where its weights are ({reference.kind} {reference.location!r:.200})",
                 remedy="Pass weights= with the place of the weights",
             )
@@ -262,14 +254,14 @@ class OpenedStores(Closing):
         """
         tensor, problem = self._found(region, self.index(region.store))
         if problem or tensor is None:
-            raise WeightsError([Problem(region.tensor, "tensor", problem)], remedy=_CHANGED)
+            raise errors.WeightsError([errors.Problem(region.tensor, "tensor", problem)], remedy=_CHANGED)
         return tensor
 
     def _found(self, region: Region, index: StoreIndex) -> tuple[StoredTensor | None, str]:
         """Return the stored tensor of a region, and what is wrong with it; empty if it is as the region states."""
         try:
             tensor = index.tensors.get(region.tensor)
-        except ArchiveError as error:  # a store may look at a tensor only when it is asked for it
+        except errors.ArchiveError as error:  # a store may look at a tensor only when it is asked for it
             return None, f"{error.place}: {error.problem}" if error.place else error.problem
         return tensor, self._tensor_problem(region, tensor)
 
@@ -305,10 +297,10 @@ class OpenedStores(Closing):
             return f"{place.shown} has parts of it that overlap"
         return ""
 
-    def problems(self, records: Collection[RecordReference]) -> list[Problem]:
+    def problems(self, records: Collection[RecordReference]) -> list[errors.Problem]:
         """Return every problem of the stores that records need, without reading elements: missing and changed files, missing
         tensors, other types and shapes."""
-        problems: list[Problem] = []
+        problems: list[errors.Problem] = []
         usable: set[int] = set()
         for store in sorted(used_files(self.references, records)):
             found = list(self._store_problems(store))
@@ -323,12 +315,12 @@ class OpenedStores(Closing):
                 seen.add(key)
                 tensor, problem = self._found(region, self._indexes[region.store])
                 if problem:
-                    problems.append(Problem(region.tensor, "tensor", problem))
+                    problems.append(errors.Problem(region.tensor, "tensor", problem))
                 elif tensor is not None and is_read_by_store(tensor):
                     read[region.store] += math.prod(region.shape) * ITEM_SIZES[region.dtype]
         for store, nbytes in read.items():
             if nbytes > self._most_read(store):
-                problems.append(Problem(self.shown(store), "size", self._too_much(store, nbytes)))
+                problems.append(errors.Problem(self.shown(store), "size", self._too_much(store, nbytes)))
         return problems
 
     def _most_read(self, store: int) -> int:
@@ -342,14 +334,14 @@ class OpenedStores(Closing):
             " (Limits.inflate_ratio)"
         )
 
-    def _store_problems(self, store: int) -> Iterator[Problem]:
+    def _store_problems(self, store: int) -> Iterator[errors.Problem]:
         reference = self.references.stores[store]
         place = self.places[store]
         if self.unusable:
-            yield Problem(reference.kind, "rank", self.unusable)
+            yield errors.Problem(reference.kind, "rank", self.unusable)
             return
         if place is None:
-            yield Problem(reference.kind, "place", "the file does not state where its weights are")
+            yield errors.Problem(reference.kind, "place", "the file does not state where its weights are")
             return
         missing = list(self._missing(store, reference)) if self.checked else []
         if missing:
@@ -357,34 +349,34 @@ class OpenedStores(Closing):
             return
         try:
             index = store_named(self._registry, place.kind).open(place.folder, place.location)
-        except unless_interrupted(GraphwireError, OSError) as error:
+        except errors.unless_interrupted(errors.GraphwireError, OSError) as error:
             text = str(error)
-            if isinstance(error, GraphwireError):
+            if isinstance(error, errors.GraphwireError):
                 told = error.remedy if BLOCK_VARIABLE in error.remedy else ""
                 text = ". ".join(filter(None, (error.problem, told)))
-            yield Problem(place.shown, "store", text)
+            yield errors.Problem(place.shown, "store", text)
             return
         changes = list(_changes(reference.files, index, place.folder.shown)) if self.checked else []
         if not changes:
             self._indexes.setdefault(store, index)
         yield from changes
 
-    def _missing(self, store: int, reference: StoreReference) -> Iterator[Problem]:
+    def _missing(self, store: int, reference: StoreReference) -> Iterator[errors.Problem]:
         """Yield a problem for each file that cannot be opened."""
         place = self._place(store)
         for name, facts in reference.files.items():
             try:
                 size = self.source(store, name).size
-            except MissingRecordError:
-                yield Problem(
+            except errors.MissingRecordError:
+                yield errors.Problem(
                     place.folder.shown(name), "missing", f"the file is missing ({facts.nbytes:,} bytes)"
                 )
-            except unless_interrupted(GraphwireError, OSError) as error:
-                text = error.problem if isinstance(error, GraphwireError) else str(error)
-                yield Problem(place.folder.shown(name), "file", text)
+            except errors.unless_interrupted(errors.GraphwireError, OSError) as error:
+                text = error.problem if isinstance(error, errors.GraphwireError) else str(error)
+                yield errors.Problem(place.folder.shown(name), "file", text)
             else:
                 if size != facts.nbytes:
-                    yield Problem(
+                    yield errors.Problem(
                         place.folder.shown(name),
                         "size",
                         f"the file has {size:,} bytes, and {facts.nbytes:,} when the program was saved",
@@ -397,7 +389,7 @@ class OpenedStores(Closing):
             WeightsError: a file or a tensor is missing or changed; the error lists all of them.
         """
         if problems := self.problems(records):
-            raise WeightsError(problems, remedy=_REMEDY if self.checked else "")
+            raise errors.WeightsError(problems, remedy=_REMEDY if self.checked else "")
 
     def close(self) -> None:
         """Close the files. Mapped memory stays valid."""
@@ -421,7 +413,7 @@ class ReadByStore:
         """
         try:
             size = self._stored.size
-        except unless_interrupted(BaseException) as error:
+        except errors.unless_interrupted(BaseException) as error:
             raise self._error(error) from error
         if type(size) is not int:
             raise self._fault(f"states the size {size!r:.80}")
@@ -439,7 +431,7 @@ class ReadByStore:
         while done < memory.nbytes:
             try:
                 count = self._stored.read_into(offset + done, memory[done:])
-            except unless_interrupted(BaseException) as error:
+            except errors.unless_interrupted(BaseException) as error:
                 raise self._error(error) from error
             if type(count) is not int or not 0 < count <= memory.nbytes - done:
                 raise self._fault(
@@ -449,12 +441,12 @@ class ReadByStore:
 
     def _error(self, error: BaseException) -> BaseException:
         """Return the error of a store as one of ours. Errors of the system, missing memory and interrupts are not the store's."""
-        if isinstance(error, (GraphwireError, OSError, MemoryError)):
+        if isinstance(error, (errors.GraphwireError, OSError, MemoryError)):
             return error
-        return self._fault(f"failed: {exception_text(error)}")
+        return self._fault(f"failed: {errors.exception_text(error)}")
 
-    def _fault(self, what: str) -> ArchiveError:
-        return ArchiveError(
+    def _fault(self, what: str) -> errors.ArchiveError:
+        return errors.ArchiveError(
             f"the weight store {self._place.kind!r} {what}",
             place=self._place.shown,
             remedy="Fetch the file again; if that does not help, update the plugin that has the store",
@@ -479,12 +471,12 @@ def _is_inside(chunk: Chunk, shape: Sequence[int]) -> bool:
 
 def _changes(
     recorded: Mapping[str, object], index: StoreIndex, shown: Callable[[str], str]
-) -> Iterator[Problem]:
+) -> Iterator[errors.Problem]:
     for name, facts in recorded.items():
         now = index.files.get(name)
         if now is None:
-            yield Problem(shown(name), "changed", "the store does not use this file any more")
+            yield errors.Problem(shown(name), "changed", "the store does not use this file any more")
         elif now != facts:
-            yield Problem(
+            yield errors.Problem(
                 shown(name), "changed", "the file describes other tensors than when the program was saved"
             )
