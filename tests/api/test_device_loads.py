@@ -165,7 +165,7 @@ class Pieced(torch.nn.Module):
         return x * self.both * self.turned * self.part * self.whole
 
 
-def save_pieced(folder: Path) -> torch.export.ExportedProgram:
+def save_in_parts(folder: Path) -> torch.export.ExportedProgram:
     program = torch.export.export(Pieced(), (torch.ones(1, dtype=torch.float64),))
     state = {name: value.detach() for name, value in program.state_dict.items()}
     stored = {
@@ -191,11 +191,11 @@ def save_pieced(folder: Path) -> torch.export.ExportedProgram:
 
 @pytest.mark.parametrize("buffer_bytes", [1000, 4096, 1 << 20])
 @pytest.mark.parametrize("copied", [False, True])
-def test_slices_and_pieces_of_weights_elsewhere_pass_through_the_buffers_too(
+def test_slices_and_parts_of_weights_elsewhere_pass_through_the_buffers_too(
     buffer_bytes: int, copied: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """No record is held whole, or mapped, on the host."""
-    program = save_pieced(tmp_path)
+    program = save_in_parts(tmp_path)
     device = LateDevice()
     to_device(monkeypatch, device, buffer_bytes)
     monkeypatch.setattr(ExternalRecord, "view", lambda _: pytest.fail("the whole record is made"))
@@ -208,7 +208,7 @@ def test_slices_and_pieces_of_weights_elsewhere_pass_through_the_buffers_too(
 
 
 def test_changed_slices_are_an_error_on_the_way_to_a_device(late: LateDevice, tmp_path: Path) -> None:
-    save_pieced(tmp_path)
+    save_in_parts(tmp_path)
     stored = bytearray((tmp_path / "w.safetensors").read_bytes())
     at = stored.find(Pieced().both[59, 1::2].detach().contiguous().numpy().tobytes())
     stored[at] ^= 1

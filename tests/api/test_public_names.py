@@ -168,11 +168,23 @@ def test_a_weight_is_taken_by_name(file) -> None:
         ("expected_opset_version", "installed versions"),
         ("map_location", "device="),
         ("extra_fils", "did you mean 'extra_files'"),
+        ("strict", "it takes file, method, device, weights"),
     ],
 )
 def test_arguments_of_torch_and_typing_errors_get_a_hint(option, hint, file) -> None:
     with pytest.raises(TypeError, match=rf"unexpected keyword argument '{option}'; .*{hint}"):
         graphwire.load(file, **{option: None})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("hash", "content_hash"), ("schemas", ""), ("module", "load_module")]
+)
+def test_a_name_that_is_a_word_of_others_gets_a_hint(name: str, meant: str) -> None:
+    with pytest.raises(
+        AttributeError,
+        match=f"has no attribute '{name}'" + (f"; there is graphwire.{meant}" if meant else "$"),
+    ):
+        getattr(graphwire, name)
 
 
 def test_what_is_read_is_logged(file, caplog, capsys) -> None:
@@ -207,6 +219,8 @@ def test_payloads_are_a_mapping_that_reads_no_elements(file) -> None:
             payloads["linear.weight"].view()
         payloads.records = records
         assert dict(payloads)["linear.weight"].view().nbytes == 32
+        assert payloads == dict(payloads)
+        assert payloads != {}
 
 
 class _Unreadable(NamedTuple):

@@ -228,7 +228,7 @@ def test_arguments_that_do_not_fit_are_refused_before_a_kernel_sees_them(
         loaded(marked(good[0], name, **given), good[1], name)
 
 
-def test_a_tensor_is_not_cut_into_more_pieces_than_anybody_names(good: tuple[Program, Payloads]) -> None:
+def test_a_tensor_is_not_cut_into_more_parts_than_anybody_names(good: tuple[Program, Payloads]) -> None:
     program = copy.deepcopy(good[0])
     target = "torch.ops.aten.split.Tensor"
     pieces = marked(program, target, self=tensor("wide"), split_size=Argument(as_int=1))

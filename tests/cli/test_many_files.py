@@ -204,6 +204,7 @@ def test_limits_are_options(run, folder):
         (["version"], "'--version'"),
         (["--quiet", "inspect", "a", "--paramters"], "'--parameters'"),
         (["diff", "a", "b", "--format", "markdwn"], "'markdown'"),
+        (["diff", "a", "b", "--format", "json"], "'--json'"),
     ],
 )
 def test_a_mistyped_word_gets_a_suggestion(words, meant, run):

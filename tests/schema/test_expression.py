@@ -89,7 +89,7 @@ def test_operations_nest_as_deeply_as_the_limit():
         parse_expression("Not(" * 201 + "true" + ")" * 201)
 
 
-def test_the_error_shows_the_offending_piece_and_where_it_stands():
+def test_the_error_shows_the_offending_part_and_where_it_stands():
     with pytest.raises(ExpressionError, match=r"'Lambda' is not an operation"):
         parse_expression("Add(Integer(1), Lambda(Integer(1)))")
     with pytest.raises(ExpressionError, match=r"'\.x' at character 2"):

@@ -724,7 +724,7 @@ class Counted(SafetensorsStore):
         return super().write(folder, f"{next(self.number)}-{location}", tensors)
 
 
-@mutant(TestStoreRight, "test_it_does_not_claim_what_others_wrote")
+@mutant(TestStoreRight, "test_it_does_not_find_what_others_wrote")
 class Claiming(SafetensorsStore):
     def find(self, folder: Any, location: str) -> str | None:
         return location

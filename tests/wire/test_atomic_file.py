@@ -133,7 +133,7 @@ def test_a_long_name_is_no_problem(tmp_path: Path) -> None:
     ),
     st.integers(1, 40),
 )
-def test_pieces_make_the_file_that_they_come_to(chunks: list[tuple[int, int, bool]], repeated: int) -> None:
+def test_chunks_make_the_file_that_they_come_to(chunks: list[tuple[int, int, bool]], repeated: int) -> None:
     """Some of them are empty."""
     given_ = [
         memoryview(bytes([byte]) * size) if viewed else bytes([byte]) * size for byte, size, viewed in chunks
@@ -144,7 +144,7 @@ def test_pieces_make_the_file_that_they_come_to(chunks: list[tuple[int, int, boo
         assert file.read() == b"".join(given_)
 
 
-def test_more_pieces_than_one_call_takes_are_written() -> None:
+def test_more_chunks_than_one_call_takes_are_written() -> None:
     with TemporaryFile(buffering=0) as file:
         write_chunks(file, [bytes([index % 256]) for index in range(3000)])
         file.seek(0)

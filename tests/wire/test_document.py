@@ -68,7 +68,7 @@ def test_an_unknown_start_names_the_installed_formats() -> None:
         detect_format(b"{}", [])
 
 
-def test_a_start_that_two_formats_claim_names_both() -> None:
+def test_a_start_that_two_formats_recognize_names_both() -> None:
     with pytest.raises(FormatError, match="careless, json"):
         detect_format(b"{}", [*FORMATS, Careless(None)])
 

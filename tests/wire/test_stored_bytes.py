@@ -306,7 +306,7 @@ def test_limits_bound_what_a_store_makes_of_its_files(tmp_path: Path) -> None:
     graphwire.load(path, registry=REGISTRY, limits=Limits(inflate_ratio=2000))
 
 
-def test_a_claim_of_enormous_bytes_takes_no_memory(saved: Path) -> None:
+def test_a_stated_size_of_enormous_bytes_takes_no_memory(saved: Path) -> None:
     data = saved.with_suffix(".deflated").read_bytes()
     head, _, rest = data.partition(b"\n")
     head = head.replace(b"(64, 600)", b"(64, 600000000000)").replace(b"153600)", b"153600000000000)")

@@ -36,6 +36,14 @@ def asked(catalogue: Path, sql: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.parametrize("word", ["absent.pt2", "absent*.pt2", "."])
+def test_a_catalogue_is_made_of_files_alone(word: str, tmp_path: Path) -> None:
+    done = fleet("inspect", word, "-o", tmp_path / "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A hundred archives, and files that are none."""

@@ -157,9 +157,13 @@ def __getattr__(name: str) -> Any:
     if name in ("errors", "hooks", "schema", "testing"):
         return importlib.import_module(f"{__name__}.{name}")  # noqa: TID251 a module of this package
     if name not in _MODULES:
-        # With the module, Python adds the name that may be meant.
+        # With the module, Python adds the name that is spelled alike.
+        longer = [f"graphwire.{each}" for each in _MODULES if name in each.split("_")]
         raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+            f"module {__name__!r} has no attribute {name!r}"
+            + f"; there is {' and '.join(longer)}" * bool(longer),
+            name=name,
+            obj=sys.modules[__name__],
         )
     from graphwire.process import paused_gc
 

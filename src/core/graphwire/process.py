@@ -104,17 +104,17 @@ def file_of(call: Callable[..., int], *arguments: Any) -> io.FileIO:
 class Step:
     """A call that one of `Threads` runs, unless it is cancelled before."""
 
-    __slots__ = ("_call", "_claim", "_done")
+    __slots__ = ("_call", "_done", "_turn")
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._call: Callable[[], Any] | None = call
-        self._claim = threading.Lock()
+        self._turn = threading.Lock()
         """Acquired, and never released, by whoever runs or cancels the step."""
         self._done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
 
     def run(self) -> None:
         """Run the call, unless it is cancelled."""
-        if not self._claim.acquire(blocking=False):
+        if not self._turn.acquire(blocking=False):
             return
         call, self._call = self._call, None
         assert call is not None
@@ -125,7 +125,7 @@ class Step:
 
     def cancel(self) -> bool:
         """Return whether no thread has begun the call. None will begin it then, and whoever waits for it gets an error."""
-        is_first = self._claim.acquire(blocking=False)
+        is_first = self._turn.acquire(blocking=False)
         if is_first:
             self._done.put((None, RuntimeError("the call was cancelled")))
         return is_first

@@ -15,7 +15,7 @@ CBOR, MSGPACK = CborFormat(), MsgpackFormat()
 @pytest.mark.parametrize(
     "head", ["830200000374726565", "83a50000037472656500", "80ff", "8101", "de0001", "df000000", "de0001a5"]
 )
-def test_msgpack_does_not_claim(head: str) -> None:
+def test_msgpack_does_not_recognize(head: str) -> None:
     assert MSGPACK.matches(bytes.fromhex(head)) is (head == "de0001a5")
 
 

@@ -50,13 +50,18 @@ def _add(parser: argparse.ArgumentParser, what: str, *settings: str) -> None:
 
 
 def _run(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire_fleet.catalogue import open_catalogue, roots_of
+    from graphwire_fleet.catalogue import folder_at, open_catalogue, roots_of
     from graphwire_fleet.engine import run
     from graphwire_fleet.reading import READINGS
 
     given = {name: getattr(arguments, name) for name in arguments.settings}
     work = READINGS[arguments.what](dict(open_options(arguments)), **given)
     files = listed(arguments, output)
+    if next(files.counted(), None) is None and not folder_at(
+        arguments.output, arguments.storage_options
+    ).names(""):
+        list(files)  # which tells why there is none; a catalogue of nothing is of no use
+        return FAILED if files.problems else OK
     with open_catalogue(arguments.output, work, arguments.storage_options) as catalogue:
         summary = run(files, work, catalogue, output, doing=arguments.what, **engine_options(arguments))
         if not files.problems:  # Otherwise what was not listed may well be there.

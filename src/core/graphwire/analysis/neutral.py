@@ -112,13 +112,13 @@ def _text(value: str | bool) -> str:
 
 def canonical_json(value: Any) -> bytes:
     """Return the canonical output for neutral JSON: UTF-8, sorted keys, no whitespace, one line feed at the end."""
-    pieces: list[str] = []
+    chunks: list[str] = []
     rest: list[Any] = [value]
     texts: list[bool] = [False]  # whether the entry of `rest` is output already
     while rest:
         item, is_text = rest.pop(), texts.pop()
         if is_text or isinstance(item, str | bool):
-            pieces.append(item if is_text else _text(item))
+            chunks.append(item if is_text else _text(item))
             continue
         parts: list[tuple[Any, bool]] = []
         if isinstance(item, dict):
@@ -133,7 +133,7 @@ def canonical_json(value: Any) -> bytes:
         for each, done in reversed(parts):
             rest.append(each)
             texts.append(done)
-    return "".join(pieces).encode() + b"\n"
+    return "".join(chunks).encode() + b"\n"
 
 
 # ----------------------------- the texts inside records as neutral JSON: expressions, treespecs and guards become trees

@@ -16,9 +16,17 @@ from graphwire import errors
 from graphwire.analysis.load_report import Disclosure, LoadReport, Omission, StepReport, disclosures
 from graphwire.analysis.validation.program_rules import check_payloads, validate
 from graphwire.analysis.validation.value_rules import weight_problems
-from graphwire.api import options
 from graphwire.api.documents import ProgramRecords, program_at_current_schema, read_records
 from graphwire.api.error_boundary import Boundary
+from graphwire.api.options import (
+    StorageOptions,
+    check_choice,
+    check_limits,
+    check_storage_options,
+    check_types,
+    group_names,
+    public_function,
+)
 from graphwire.api.weights import (
     AS_SAVED,
     AttachedWeights,
@@ -60,7 +68,7 @@ def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concate
     def bounded(archive: Archive, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if args or kwargs:
-                options.check_types(function, (archive, *args), kwargs, errors.DecodeError)
+                check_types(function, (archive, *args), kwargs, errors.DecodeError)
             return function(archive, *args, **kwargs)
         except Exception as error:
             if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
@@ -85,11 +93,11 @@ class Archive(Closing):
         limits: Limits,
         weights_from: LoadWeights = AS_SAVED,
         rank: int | None = None,
-        storage_options: options.StorageOptions = None,
+        storage_options: StorageOptions = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        options.check_limits(limits)
-        options.check_storage_options(storage_options)
+        check_limits(limits)
+        check_storage_options(storage_options)
         file = located(file, storage_options)
         weights_from = located_weights(weights_from, storage_options)
         check_weights_choice(weights_from, tensors=True)
@@ -386,7 +394,7 @@ class Archive(Closing):
         from graphwire.api.loading import decode_from
         from graphwire.bridge.module.module import decode_module
 
-        options.check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
+        check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
         loaded = decode_from(
             partial(decode_module, check_guards=check_guards),
             self,
@@ -394,7 +402,7 @@ class Archive(Closing):
             device=device,
             copy=copy,
             unknown_ops=unknown_ops,
-            names=options.group_names(groups),
+            names=group_names(groups),
         )
         for text in loaded.warnings:
             warnings.warn(text, errors.GraphwireWarning, stacklevel=3)
@@ -597,7 +605,7 @@ def _collected(problems: list[errors.Problem], place: str, boundary: Boundary) -
         problems.append(errors.Problem(f"{place} {error.place}".rstrip(), "document", what))
 
 
-@options.public_function("file")
+@public_function("file")
 def open(
     file: Readable,
     *,
@@ -605,7 +613,7 @@ def open(
     limits: Limits = DEFAULT_LIMITS,
     weights_from: LoadWeights = AS_SAVED,
     rank: int | None = None,
-    storage_options: options.StorageOptions = None,
+    storage_options: StorageOptions = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Archive:
     """Open a file to read its programs as schema records, without torch.

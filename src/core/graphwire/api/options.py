@@ -442,7 +442,7 @@ def _unknown_option(function: str, name: str, options: Iterable[str]) -> TypeErr
     from difflib import get_close_matches  # only mistakes need it
 
     near = get_close_matches(name, options, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else f"; it takes {', '.join(options)}"
     hint = f"; {_OF_TORCH[name]}" if name in _OF_TORCH else hint
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 

@@ -62,7 +62,7 @@ def _tensor(meta: PayloadMeta, table: StorageTable) -> torch.Tensor | None:
     return -tensor if meta.neg else tensor
 
 
-def _finite_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+def _finite_chunks(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield the finite elements chunk by chunk, as doubles."""
     flat = tensor.reshape(-1)
     for start in range(0, flat.numel(), _CHUNK):
@@ -72,7 +72,7 @@ def _finite_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
 
 def _facts(tensor: torch.Tensor) -> ElementFacts:
     low, high, total, squares, finite = math.inf, -math.inf, 0.0, 0.0, 0
-    for chunk in _finite_pieces(tensor):
+    for chunk in _finite_chunks(tensor):
         if chunk.numel():
             low, high = min(low, chunk.min().item()), max(high, chunk.max().item())
             total += chunk.sum().item()
@@ -81,7 +81,7 @@ def _facts(tensor: torch.Tensor) -> ElementFacts:
         return ElementFacts(0.0, 0.0, [], 0.0, 0.0, 0, tensor.numel())
     mean = total / finite
     counts = torch.zeros(_BINS, dtype=torch.int64)
-    for chunk in _finite_pieces(tensor):
+    for chunk in _finite_chunks(tensor):
         squares += (chunk - mean).square().sum().item()
         counts += _histogram(chunk, low, high)
     return ElementFacts(

@@ -250,7 +250,7 @@ class _Parser(argparse.ArgumentParser):
         elif "invalid choice: " in message:
             wrong = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
             choices = message.partition("(choose from ")[2].rstrip(")").split(",")
-            known = ["--help", "--version", *(choice.strip(" '") for choice in choices)]
+            known = [*self._option_string_actions, *(choice.strip(" '") for choice in choices)]
         found = difflib.get_close_matches(wrong, known, n=1, cutoff=_LIKENESS)
         if found == [wrong]:
             super().error(f"{wrong} belongs behind the name of the command")

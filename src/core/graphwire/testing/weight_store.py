@@ -74,7 +74,7 @@ class WeightStoreContract(ProviderSuite):
         location, _ = self._written(folder, self._some(1))
         assert self.store.find(folder, location) == location
 
-    def test_it_does_not_claim_what_others_wrote(self, folder: Folder) -> None:
+    def test_it_does_not_find_what_others_wrote(self, folder: Folder) -> None:
         for name in ("notes.txt", "model.bin", "model.pt2", "empty"):
             with folder.create(name) as file:
                 file.write(b"" if name == "empty" else b"PK\3\4 something else" * 100)

@@ -222,6 +222,9 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
     def __contains__(self, name: object) -> bool:
         return name in self.weights or name in self.constants
 
+    __eq__ = Mapping.__eq__
+    __hash__ = None  # type: ignore[assignment]
+
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all weights, then of all constants."""
         yield from self.weights

@@ -1,6 +1,6 @@
 """What the inputs of a program must be, as conditions: from the records of its inputs, its ranges and its guards.
 
-A condition is Python code that is made here, piece by piece, from what was parsed: numbers, the names of operations of a table,
+A condition is Python code that is made here, part by part, from what was parsed: numbers, the names of operations of a table,
 and sources. A source is a place in the inputs, such as `x.shape[1]`: the number of an input, and steps from it. No text of a file
 becomes a part of the code, but for the numbers and the operators of a guard, which `check_guard` has parsed.
 """

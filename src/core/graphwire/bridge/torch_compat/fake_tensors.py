@@ -115,7 +115,7 @@ _MOST_CALLS = 1_000
 _MOST_RESULTS = 10_000
 """The most tensors that one operator may return in a list."""
 _COUNTED = frozenset(("chunks", "sections"))
-"""Parameters that set the number of pieces a tensor is split into."""
+"""Parameters that set the number of parts a tensor is split into."""
 
 
 class BoundExceededError(Exception):

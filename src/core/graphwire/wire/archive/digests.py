@@ -55,7 +55,7 @@ class _ThreadedDigest:
         self._thread = thread
         self._chunks: list[memoryview] = []
         self._steps: list[Step] = []
-        self._claim = threading.Lock()
+        self._turn = threading.Lock()
         """Acquired, and never released, by whichever thread hashes the record."""
         self._by_thread = False
         self._lost = False
@@ -69,16 +69,16 @@ class _ThreadedDigest:
         except unless_interrupted(RuntimeError):  # no thread can start, for example at interpreter shutdown
             self._lost = True
             # Keeps out a thread that starts later and finds the chunk in its queue.
-            self._claim.acquire(blocking=False)
+            self._turn.acquire(blocking=False)
 
     def _hash(self, chunk: memoryview) -> None:
-        self._by_thread = self._by_thread or self._claim.acquire(blocking=False)
+        self._by_thread = self._by_thread or self._turn.acquire(blocking=False)
         if self._by_thread:
             self.digest.update(chunk)
 
     def hash_here(self) -> None:
         """Hash the record in the calling thread, unless the other thread has started."""
-        if not self._lost and self._claim.acquire(blocking=False):
+        if not self._lost and self._turn.acquire(blocking=False):
             for chunk in self._chunks:
                 self.digest.update(chunk)
 

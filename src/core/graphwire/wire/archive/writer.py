@@ -118,7 +118,7 @@ class ArchiveWriter:
         Raises:
             ArchiveError: the name is already used, or refers to a path outside the archive.
         """
-        full_name = self._claim(name)
+        full_name = self._begin(name)
         content = memoryview(data).cast("B")
         crc = crc32(content)
         method = zip_layout.STORED
@@ -158,7 +158,7 @@ class ArchiveWriter:
             ArchiveError: the name is already used or refers to a path outside the archive, or the chunks have more or fewer
                 than `nbytes` bytes. In the latter case the archive cannot be closed.
         """
-        full_name = self._claim(name)
+        full_name = self._begin(name)
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
         record = _WrittenRecord(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, self._position)
         self._put(_local_header(record))
@@ -228,7 +228,7 @@ class ArchiveWriter:
         elif self._digests is not None:
             self._digests.close()
 
-    def _claim(self, name: str) -> bytes:
+    def _begin(self, name: str) -> bytes:
         """Check a record's name, and mark the archive as unfinished until the record is written."""
         if not self._usable:
             raise ArchiveError(
