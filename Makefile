@@ -84,9 +84,9 @@ demo: $(INSTALLED)-torch
 # The whole run also measures line coverage, and fails under the floor. It leaves assertions as they are, since to rewrite them takes each
 # worker eight seconds; what fails runs again, and shows its values.
 WHOLE := --assert=plain --line-coverage-floor $(COVERAGE_FLOOR)
+AGAIN := { $(PYTHON) -m pytest -q --last-failed --last-failed-no-failures none $(OTHERS); exit 1; }
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(OTHERS) $(or $(strip $(PYTEST_ARGS)),$(WHOLE)) \
-		|| { $(PYTHON) -m pytest --last-failed --last-failed-no-failures none $(OTHERS) -q; exit 1; }
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(OTHERS) $(or $(strip $(PYTEST_ARGS)),$(WHOLE) || $(AGAIN))
 
 test-slow: $(INSTALLED)-test
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m slow $(OTHERS) $(PYTEST_ARGS)

@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import cbor2
 import msgpack
 import torch
 from hostile import DOCUMENT, WEIGHTS, Attack, Victim, get, put
@@ -104,28 +103,15 @@ DOCUMENTS = [
     Attack("msgpack with an unused code", _raw(".msgpack", b"\x81\xacgraph_module\xc1"), FormatError, "MessagePack"),
     Attack("msgpack with text that is no UTF-8", _raw(".msgpack", b"\x81\xacgraph_module\xa2\xff\xff"), FormatError, "MessagePack"),
     Attack("msgpack of millions of lists", _raw(".msgpack", b"\x81\xacgraph_module\xdd\x00\x02\x00\x00" + b"\x90" * (1 << 17)), GraphwireError, ""),
-    Attack("CBOR with a date", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xc0\x74" + b"2013-03-21T20:04:00Z"), FormatError, "CBOR"),
     Attack("CBOR with a regular expression", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xd8\x23\x64(a+)"), FormatError, "CBOR"),
-    Attack("CBOR with a shared value", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xd8\x1c\x81\xd8\x1d\x00"), FormatError, "CBOR"),
-    Attack("CBOR with references of texts", _raw(".cbor", _C + b"\xd9\x01\x00\xa1\x6cgraph_module\x00"), FormatError, "CBOR"),
-    Attack("CBOR with a fraction", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xc4\x82\x3a\x7f\xff\xff\xff\x01"), FormatError, "CBOR"),
     Attack("CBOR with a big float", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xc5\x82\x1a\x7f\xff\xff\xff\x01"), FormatError, "CBOR"),
-    Attack("CBOR with an unknown tag", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xd9\x30\x39\x00"), FormatError, "CBOR"),
-    Attack("CBOR with a list that does not end", _raw(".cbor", _C + b"\xa1\x6cgraph_module\x9f\x00\xff"), FormatError, "CBOR"),
-    Attack("CBOR with undefined", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xf7"), FormatError, "UndefinedType"),
-    Attack("CBOR with a simple value", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xf8\x64"), FormatError, "CBOR|CBORSimpleValue"),
-    Attack("CBOR with a list that lies", _raw(".cbor", _C + b"\xa1\x6cgraph_module\x9b\xff\xff\xff\xff\xff\xff\xff\xff"), FormatError, "CBOR"),
     Attack("CBOR with a map that lies", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xbb\x00\xff\xff\xff\xff\xff\xff\xff"), FormatError, "CBOR"),
     Attack("CBOR with a text that lies", _raw(".cbor", _C + b"\xa1\x6cgraph_module\x7b\x00\xff\xff\xff\xff\xff\xff\xff"), FormatError, "CBOR"),
-    Attack("CBOR with bytes that lie", _raw(".cbor", _C + b"\xa1\x6cgraph_module\x5b\x7f\xff\xff\xff\xff\xff\xff\xff"), FormatError, "CBOR"),
     Attack("CBOR with a bignum that lies", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xc2\x5b\x7f\xff\xff\xff\xff\xff\xff\xff"), FormatError, "CBOR"),
     Attack("CBOR with a bignum of kilobytes", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xc2\x59\xff\xff" + b"\xff" * 65535), GraphwireError, ""),
     Attack("CBOR with lists in lists", _raw(".cbor", _nested_cbor(0, 100_000)), GraphwireError, "CBOR|deep"),
     Attack("CBOR with tags in tags", _raw(".cbor", _C + b"\xc1" * 100_000 + b"\x00"), GraphwireError, "CBOR|deep"),
     Attack("CBOR with bignums in bignums", _raw(".cbor", _C + b"\xc2" * 100_000 + b"\x40"), GraphwireError, "CBOR|deep"),
-    Attack("CBOR with a key that is a list", _raw(".cbor", _C + b"\xa1\x80\x00"), FormatError, "CBOR|key"),
-    Attack("CBOR with a key twice", _raw(".cbor", _C + b"\xa2\x61a\x00\x61a\x01"), FormatError, "CBOR"),
-    Attack("CBOR without its mark", _raw(".cbor", cbor2.dumps({"graph_module": None})), FormatError, "CBOR"),
     Attack("CBOR of millions of lists", _raw(".cbor", _C + b"\xa1\x6cgraph_module\x9a\x00\x02\x00\x00" + b"\x80" * (1 << 17)), GraphwireError, ""),
 ]  # fmt: skip
 
