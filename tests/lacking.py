@@ -112,7 +112,7 @@ LACKS: tuple[Lack, ...] = (
     ),
     Lack(
         (2, 8),
-        (2, 8),
+        (2, 10),
         "does not export members of enumerations",
         r"test_(constructs|loaded_modules)\.py::.*\[constants: a member of an (Int|Str)?Enum as input",
     ),
