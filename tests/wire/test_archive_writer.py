@@ -53,15 +53,6 @@ def test_a_stream_need_neither_seek_nor_take_all_at_once() -> None:
     assert bytes(pipe.taken) == stream.getvalue()
 
 
-def test_it_counts_from_where_the_stream_stands() -> None:
-    stream = io.BytesIO(b"other bytes")
-    stream.seek(0, io.SEEK_END)
-    write_some(stream)
-    alone = io.BytesIO()
-    write_some(alone)
-    assert stream.getvalue() == b"other bytes" + alone.getvalue()
-
-
 def test_every_member_is_dated_1980() -> None:
     with zipfile.ZipFile(io.BytesIO(archive_of(a=b"1"))) as archive:
         assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
