@@ -51,6 +51,8 @@ class Operator:
     """For convention `schema`: the returns in the operator's schema."""
     only_result: str = ""
     """The type of the result, if there is one: `Tensor`, or `number`, also of a function of symbolic numbers."""
+    is_legal: bool = False
+    """For convention `schema`: whether the names of its parameters can name the inputs of a node."""
 
 
 class SymbolicInteger(NamedTuple):
@@ -117,6 +119,8 @@ class EncodeContext:
     """The keys of metadata that plugins declare or, as `KeptMetadata`, declared."""
     kept_plugins: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The distributions and versions that declare the keys of `KeptMetadata`."""
+    sound: dict[int, list[schema.NamedArgument]] = field(default_factory=dict)
+    """The inputs of nodes that need no check, by id: `validate` would find nothing wrong with them."""
     graph_sizes: dict[int, int] = field(default_factory=dict)
     """The number of nodes of each subgraph, by the id of its record. Nested subgraphs count once per use."""
 

@@ -110,7 +110,7 @@ def encode_program(
 
         record, _ = with_legal_names(record)
         sanitize_payload_names(payloads, legal_path)
-    check_saved_program(record, payloads.weights, payloads.constants)
+    check_saved_program(record, payloads.weights, payloads.constants, context.sound)
     call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
     names = signature.parameter_names(record, call.in_spec, None, errors.EncodeError)
     signature.check_guards(record, signature.input_numbers(call.in_spec, names), errors.EncodeError)

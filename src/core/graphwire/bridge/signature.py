@@ -516,16 +516,14 @@ def check_attributes(
         raise error(
             fault, place="graph_module.signature.input_specs", remedy="Rename the attribute of the model"
         )
-    wrong = {name for name, value in constants.items() if isinstance(value, torch.nn.Parameter)}
-    for each in (
-        held.values() if wrong else ()
-    ):  # torch registers them as buffers, and finds them as parameters
-        if each.name in wrong:
-            raise error(
-                f"the constant {each.name!r:.80} is a parameter, which the module of a program cannot hold as one",
-                place="graph_module.signature.input_specs",
-                remedy="Detach it: program.constants[name] = program.constants[name].detach()",
-            )
+    # torch registers them as buffers, and finds them as parameters.
+    names = {name for name, value in constants.items() if isinstance(value, torch.nn.Parameter)}
+    if wrong := [each.name for each in held.values() if names and each.name in names]:
+        raise error(
+            f"the constant {wrong[0]!r:.80} is a parameter, which the module of a program cannot hold as one",
+            place="graph_module.signature.input_specs",
+            remedy="Detach it: program.constants[name] = program.constants[name].detach()",
+        )
 
 
 def check_parameters(names: Sequence[str], module: torch.fx.GraphModule, error: type[GraphwireError]) -> None:

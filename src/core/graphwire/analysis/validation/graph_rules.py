@@ -403,27 +403,34 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
         walk.good_targets.add(target)
     if node.propagate:
         return False
-    inputs, defined, alone = node.inputs, scope.defined, walk.alone
-    given = tuple([named.name for named in inputs])
-    if given not in walk.good_inputs and not _are_good_names(walk, given):
-        return False
-    for named in inputs:
-        argument = named.arg
-        tensor = alone.as_tensor = argument.as_tensor
-        if tensor is None:
-            if not _is_good_input(walk, defined, argument):
-                return False
-        elif argument != alone or defined.get(tensor.name) != "tensor":
+    inputs, outputs, defined, alone = node.inputs, node.outputs, scope.defined, walk.alone
+    if id(inputs) not in walk.sound:
+        given = tuple([named.name for named in inputs])
+        if given not in walk.good_inputs and not _are_good_names(walk, given):
             return False
+        for named in inputs:
+            argument = named.arg
+            tensor = alone.as_tensor = argument.as_tensor
+            if tensor is None:
+                if not _is_good_input(walk, defined, argument):
+                    return False
+            elif argument != alone or defined.get(tensor.name) != "tensor":
+                return False
     metadata = node.metadata
     if metadata and not _LOOKED_AT.isdisjoint(metadata):
         return False
     if "stack_trace" in metadata and has_unusual_line_ends(metadata["stack_trace"]):
         return False
-    made = _made_by(walk, scope, node.outputs)
+    name = node.name
+    if len(outputs) == 1 and (tensor := outputs[0].as_tensor) is not None and tensor.name == name:
+        alone.as_tensor = tensor  # the common case
+        if name in defined or name not in scope.good["tensor"] or outputs[0] != alone:
+            return False
+        defined[name] = "tensor"
+        return True
+    made = _made_by(walk, scope, outputs)
     if made is None:
         return False
-    name = node.name
     if name is not None and name not in made and name not in defined:
         if not is_value_name(name):
             return False

@@ -37,6 +37,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -85,9 +86,14 @@ from graphwire.schema import (
 from graphwire.schema.texts.treespec import keywords_of, parse_treespec
 
 
-def validate(program: Program) -> list[Problem]:
-    """Return every problem of `program`, records as `schema.trees` or the bridge makes them; an empty list if it is valid."""
-    walk = Walk(program)
+def validate(program: Program, sound: Mapping[int, Any] = MappingProxyType({})) -> list[Problem]:
+    """Return every problem of `program`, records as `schema.trees` or the bridge makes them; an empty list if it is valid.
+
+    Args:
+        sound: lists of inputs of nodes, by id, that need no check: each input has a legal name, and is a literal or refers to a
+            value that a node before it makes.
+    """
+    walk = Walk(program, sound)
     try:
         _check_graph_module(walk, (None, "graph_module"), program.graph_module)
         _check_versions(walk, program)
@@ -581,16 +587,22 @@ UNREADABLE = (
 
 
 def check_saved_program(
-    program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
+    program: Program,
+    weights: Mapping[str, PayloadMeta],
+    constants: Mapping[str, PayloadMeta],
+    sound: Mapping[int, Any] = MappingProxyType({}),
 ) -> None:
     """Check that a load would accept the records and payloads.
+
+    Args:
+        sound: as in `validate`.
 
     Raises:
         EncodeError: a load would reject them; the error lists the problems and their nodes.
     """
     try:
         names = payload_name_problems([*weights, *constants])
-        problems = [*validate(program), *missing_values(program, weights, constants), *names]
+        problems = [*validate(program, sound), *missing_values(program, weights, constants), *names]
     except (TypeError, AttributeError, ValueError, LookupError) as error:
         # Records of a wrong type. No reader makes such records.
         raise EncodeError(

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from keyword import kwlist
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -230,8 +231,10 @@ def path_of(place: Place | None) -> str:
 class Walk:
     """The state of one validation: the document's tables, caches of valid parts, and the problems found."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, sound: Mapping[int, Any] = MappingProxyType({})) -> None:
         self.problems: list[Problem] = []
+        self.sound = sound
+        """See `validate`."""
         self.frames = len(program.graph_module.stack_frames)
         self.sources = len(program.graph_module.node_sources)
         self.features: dict[str, Place | None] = {}

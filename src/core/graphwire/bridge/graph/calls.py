@@ -125,17 +125,30 @@ def _encode(scope: EncodeScope, name: str, value: Any, kind: ArgumentKind) -> Na
     return NamedArgument(name, argument, kind, tuples=True)
 
 
+_LITERALS = frozenset((int, float, bool, str, type(None)))
+
+
+def _is_list(argument: Argument) -> bool:
+    """Return whether an argument lists numbers, or values that nodes before made."""
+    return argument.as_ints is not None or argument.as_tensors is not None or argument.as_sym_ints is not None
+
+
 def _encode_by_schema(scope: EncodeScope, called: Operator, node: torch.fx.Node) -> list[NamedArgument]:
     args, kwargs, nodes = node.args, node.kwargs, scope.nodes
     if type(args) is not tuple or kwargs:
         args, kwargs = _arguments_of(node)
     if not kwargs and called.needed <= len(args) <= len(called.positional):
-        return [
-            NamedArgument(name, known, _POSITIONAL)
-            if type(value) is torch.fx.Node and (known := nodes.get(value)) is not None
-            else _encode(scope, name, value, _POSITIONAL)
-            for name, value in zip(called.positional, args, strict=False)
-        ]
+        inputs, sound = list[NamedArgument](), called.is_legal
+        for name, value in zip(called.positional, args, strict=False):
+            if type(value) is torch.fx.Node and (known := nodes.get(value)) is not None:
+                inputs.append(NamedArgument(name, known, _POSITIONAL))
+                sound = sound and (known.as_tensor is not None or known.as_sym_int is not None)
+            else:
+                inputs.append(named := _encode(scope, name, value, _POSITIONAL))
+                sound = sound and (type(value) in _LITERALS or _is_list(named.arg))
+        if sound:
+            scope.context.sound[id(inputs)] = inputs
+        return inputs
     if len(args) > len(called.parameters):
         raise EncodeError(f"{called.name} takes {len(called.parameters)} arguments, not {len(args)}")
     inputs, given = [], 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from graphwire import errors
+from graphwire.analysis.validation.value_rules import is_parameter_name
 from graphwire.bridge.context import DecodeContext, EncodeContext, OpaqueOrigin, Operator
 from graphwire.bridge.torch_compat.private import HigherOrderOperator, OpOverload, operators_in
 from graphwire.evolve.plain_values import decode_value, walk_nodes
@@ -351,6 +352,8 @@ def _read_schema(target: Any) -> dict[str, Any] | None:
         "needed": max(needed, default=0),
         "returns": schema.returns,
         "only_result": str(schema.returns[0].type) if len(schema.returns) == 1 else "",
+        "is_legal": len({each[0] for each in arguments}) == len(arguments)
+        and all(is_parameter_name(each[0], keyword=True) for each in arguments),
     }
 
 

@@ -69,8 +69,14 @@ def _is_part(value: Any) -> bool:
 def _encode_tensor(
     context: EncodeContext, tensor: torch.Tensor, table: RecordTable, placement: str | None
 ) -> PayloadMeta:
-    meta = tensor_metas.encode_tensor_meta(context, tensor)
-    record = PayloadMeta("", isinstance(tensor, torch.nn.Parameter), False, meta)
+    measured = table.measured.get(id(tensor))
+    if measured is None:
+        meta = tensor_metas.encode_tensor_meta(context, tensor)
+    else:
+        meta = tensor_metas.encode_plain_meta(context, measured[3])
+    # The class of parameters answers `isinstance` in Python.
+    is_parameter = type(tensor) is torch.nn.Parameter or isinstance(tensor, torch.nn.Parameter)
+    record = PayloadMeta("", is_parameter, False, meta)
     record.buffer = buffer_mark(tensor)
     if placement is not None:
         context.features.add("placement")

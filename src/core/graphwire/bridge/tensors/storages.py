@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from graphwire.bridge.torch_compat.private import FakeTensor, is_transformed
+from graphwire.bridge.torch_compat.private import FakeTensor, ReadTensor, read_if_plain
 from graphwire.errors import DecodeError, MissingRecordError, unless_interrupted
 from graphwire.process import Resource, Threads
 from graphwire.wire.archive.source import ALIGNMENT, memory_at
@@ -276,36 +276,49 @@ class RecordTable:
     """Whether a storage of weights is trimmed to what is used of it, so that nothing else needs a place elsewhere."""
     _spans: dict[_StorageKey, tuple[int, int, int]] = field(default_factory=dict)
     """For each storage the bytes that are used, and the size of the largest element."""
-    measured: dict[int, tuple[torch.Tensor, torch.UntypedStorage, _StorageKey]] = field(default_factory=dict)
-    """The plain tensors with elements so far, by id, and their storages. They are kept alive here, since parts of other values
-    may be temporary objects."""
+    measured: dict[int, tuple[torch.Tensor, torch.UntypedStorage, _StorageKey, ReadTensor]] = field(
+        default_factory=dict
+    )
+    """The plain tensors with elements so far, by id, their storages, and what describes them. They are kept alive here, since
+    parts of other values may be temporary objects."""
+    _reaches: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    """The size of an element, and the bytes from the first element to past the last, by element type, sizes and strides."""
 
     def __post_init__(self) -> None:
         if self.weights is not None:
             self._spans, self.measured = self.weights._spans, self.weights.measured
+            self._reaches = self.weights._reaches
 
     def measure(self, values: Iterable[Any]) -> None:
         """Record the range of each storage that the tensors use. Runs first for all programs of a file, so that one record
         holds what all of them use of a storage."""
+        measured, spans, reaches = self.measured, self._spans, self._reaches
         for tensor in values:
-            if id(tensor) not in self.measured and is_plain(tensor) and not tensor.is_meta:
-                storage = tensor.untyped_storage()
-                key = storage_key(tensor, storage)
-                self.measured[id(tensor)] = tensor, storage, key
+            if id(tensor) in measured or (read := read_if_plain(tensor)) is None or tensor.is_meta:
+                continue
+            (_, sizes, dtype, _, _, device), strides, offset = read
+            storage = tensor.untyped_storage()
+            pointer = storage.data_ptr()
+            key = (device, pointer) if pointer else (None, storage._cdata)
+            measured[id(tensor)] = tensor, storage, key, read
+            extent = reaches.get((dtype, sizes, strides))
+            if extent is None:
                 low, high = byte_span(tensor)
-                known = self._spans.get(key)
-                item = tensor.element_size()
-                self._spans[key] = (
-                    (low, high, item)
-                    if known is None
-                    else (min(low, known[0]), max(high, known[1]), max(item, known[2]))
-                )
+                extent = reaches[dtype, sizes, strides] = tensor.element_size(), high - low
+            item, nbytes = extent
+            low = offset * item
+            known = spans.get(key)
+            spans[key] = (
+                (low, low + nbytes, item)
+                if known is None
+                else (min(low, known[0]), max(low + nbytes, known[1]), max(item, known[2]))
+            )
 
     def add_all(self, tensors: Sequence[torch.Tensor]) -> None:
         """Make records for the storages of all tensors, each as long as its tensors need."""
         self.measure(tensors)
         for tensor in tensors:
-            _, storage, key = self.measured[id(tensor)]
+            _, storage, key, _ = self.measured[id(tensor)]
             low, high, item = self._spans[key]
             known = self._names.get(key)
             if known is not None and known[1] <= low and high <= known[2]:
@@ -324,7 +337,7 @@ class RecordTable:
     def place(self, tensor: torch.Tensor) -> tuple[str, int, str | None]:
         """Return the record that holds a tensor, the byte of its storage at which the record begins, and the full name of the
         equal record of the weights, if any."""
-        _, _, key = self.measured[id(tensor)]
+        _, _, key, _ = self.measured[id(tensor)]
         name, low, high = self._names[key]
         weight = None if self.weights is None else self.weights._names.get(key)
         shared = f"{WEIGHTS}{weight[0]}" if weight is not None and weight[1:] == (low, high) else None
@@ -356,12 +369,7 @@ def byte_span(tensor: torch.Tensor) -> tuple[int, int]:
 
 def is_plain(value: Any) -> bool:
     """Return whether a value is a tensor that its storage, sizes and strides describe completely."""
-    return (
-        type(value) in _PLAIN
-        and value.layout is torch.strided
-        and not value.is_quantized
-        and not is_transformed(value)
-    )
+    return read_if_plain(value) is not None
 
 
 def placement_of(value: Any) -> str | None:

@@ -454,6 +454,17 @@ def decode_device(context: DecodeContext, record: schema.Device) -> torch.device
     return device
 
 
+def encode_plain_meta(context: EncodeContext, read: private.ReadTensor) -> schema.TensorMeta:
+    """Encode the metadata of a tensor with elements, as it was read."""
+    facts, strides, offset = read
+    _, sizes, dtype, requires_grad, _, device = facts
+    key = (dtype, (sizes, strides, offset), requires_grad, device)
+    record = context.tensor_metas.get(key)
+    if record is None:
+        record = context.tensor_metas[key] = _tensor_meta(context, facts, strides, offset)
+    return record
+
+
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
     """Encode the metadata of a tensor. Equal tensors share one record."""
     layout, sizes, dtype, requires_grad, is_symbolic, device = facts = private.facts_of(tensor)

@@ -331,6 +331,20 @@ def facts_of(tensor: torch.Tensor) -> ReadFacts:
     return facts if kind is FakeTensor or kind in _OWN_SIZES else (*facts[:4], True, facts[5])
 
 
+ReadTensor = tuple[ReadFacts, Sequence[Any], Any]
+"""Facts of a strided tensor, its strides, and its storage offset."""
+
+
+def read_if_plain(tensor: Any) -> ReadTensor | None:
+    """Return what describes a tensor that its storage, sizes and strides describe completely; None for any other value."""
+    if type(tensor) not in _OWN_SIZES:
+        return None
+    facts: Any = _facts(tensor)
+    if facts[0] is not torch.strided or tensor.is_quantized or is_transformed(tensor):
+        return None
+    return facts, tensor.stride(), tensor.storage_offset()
+
+
 symbolic_node = operator.attrgetter("node")
 """Returns the node of a symbolic value: one object for all `SymInt`s that represent one size."""
 

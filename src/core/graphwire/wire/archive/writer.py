@@ -7,7 +7,7 @@ import io
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from graphwire.errors import ArchiveError
 from graphwire.process import count_bytes
@@ -39,16 +39,9 @@ _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00, so that equal programs make
 _VERSION, _VERSION_ZIP64 = 20, 45
 
 
-class _WrittenRecord(NamedTuple):
-    """The directory entry of a written record."""
-
-    name: bytes
-    flags: int
-    method: int
-    crc: int
-    stored_bytes: int
-    size: int
-    offset: int
+_WrittenRecord = tuple[bytes, int, int, int, int, int, int]
+"""A written record: its name, flags, method, checksum, stored size, size and offset. A plain tuple takes a third of the time of
+a named one to make."""
 
 
 class ArchiveWriter:
@@ -127,14 +120,13 @@ class ArchiveWriter:
             deflated = raw_deflate(content)
             if len(deflated) < content.nbytes:
                 method, packed = zip_layout.DEFLATED, deflated
-        record = _WrittenRecord(
-            full_name, zip_layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
-        )
-        if 0 < len(packed) <= self._chunk_bytes:
+        stored = len(packed)
+        record = (full_name, zip_layout.FLAG_UTF8, method, crc, stored, content.nbytes, self._position)
+        if 0 < stored <= self._chunk_bytes:
             self._put(_local_header(record), packed)
         else:
             self._put(_local_header(record))
-            for start in range(0, len(packed), self._chunk_bytes):
+            for start in range(0, stored, self._chunk_bytes):
                 self._put(packed[start : start + self._chunk_bytes])
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
@@ -160,8 +152,8 @@ class ArchiveWriter:
         """
         full_name = self._begin(name)
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
-        record = _WrittenRecord(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, self._position)
-        self._put(_local_header(record))
+        start_of_record = self._position
+        self._put(_local_header((full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)))
         crc = seen = 0
         digests = self._digests
         if digests is not None:
@@ -187,8 +179,8 @@ class ArchiveWriter:
                 place=f"record {name!r}",
                 remedy="Announce as many bytes as its chunks have",
             )
-        self._written.append(record._replace(crc=crc))
-        self._put(_descriptor(self._written[-1]))
+        self._written.append((full_name, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record))
+        self._put(_descriptor(crc, nbytes))
         self._usable = True
 
     def close(self) -> None:
@@ -290,10 +282,9 @@ def _local_header(record: _WrittenRecord) -> bytes:
     return head + name + extra
 
 
-def _descriptor(record: _WrittenRecord) -> bytes:
-    width = 8 if record.size >= zip_layout.MAX32 else 4
-    crc = record.crc.to_bytes(4, "little")
-    return zip_layout.DESCRIPTOR_MAGIC + crc + 2 * record.size.to_bytes(width, "little")
+def _descriptor(crc: int, size: int) -> bytes:
+    width = 8 if size >= zip_layout.MAX32 else 4
+    return zip_layout.DESCRIPTOR_MAGIC + crc.to_bytes(4, "little") + 2 * size.to_bytes(width, "little")
 
 
 def _central_entry(record: _WrittenRecord) -> bytes:
