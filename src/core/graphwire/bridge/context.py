@@ -65,14 +65,6 @@ class SymbolicInteger(NamedTuple):
     record: SymInt
 
 
-class EncodedStack(NamedTuple):
-    """The module stack of a node, encoded as metadata."""
-
-    stack: dict[Any, Any]
-    key: str
-    text: str
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class EncodeContext:
     """State that the steps of one save share."""
@@ -107,8 +99,9 @@ class EncodeContext:
     seen_sources: dict[int, tuple[Any, int]] = field(default_factory=dict)
     """The index of each `NodeSource` object of torch, by its id, with the object to keep it alive."""
     source_records: list[NodeSource] = field(default_factory=list)
-    module_stacks: dict[tuple[Any, ...], EncodedStack] = field(default_factory=dict)
-    """The last module stack for each tuple of keys. Comparing its values is faster than hashing them."""
+    module_stacks: dict[tuple[Any, ...], tuple[dict[Any, Any], str, str]] = field(default_factory=dict)
+    """The last module stack for each tuple of keys, with the key and the text of its metadata. Comparing its values is faster
+    than hashing them."""
     module_rows: dict[tuple[Any, Any], str] = field(default_factory=dict)
     """The text of each module stack entry, if the text can be split back into that entry."""
     subgraphs: dict[int, schema.Graph] = field(default_factory=dict)

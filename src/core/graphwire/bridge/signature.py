@@ -79,6 +79,7 @@ _INPUT_ROLES: dict[str, tuple[str, Any]] = {
     "CUSTOM_OBJ": ("custom_obj", schema.InputToCustomObjSpec),
     "TOKEN": ("token", schema.InputTokenSpec),
 }
+_PARAMETER = _INPUT_ROLES["PARAMETER"]
 _ROLES_OF_INPUTS = {id(kind): _INPUT_ROLES.get(kind.name) for kind in InputKind}
 """The same by the id of torch's kind, which computes its hash and its name in Python."""
 _OUTPUT_ROLES: dict[str, tuple[str, Any]] = {
@@ -131,6 +132,9 @@ def encode_input_spec(spec: Any) -> schema.InputSpec:
             return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(spec.arg.name, value))
         return schema.InputSpec(user_input=schema.UserInputSpec(*encode_argument_spec(spec.arg)))
     role = _ROLES_OF_INPUTS.get(id(spec.kind))
+    if role is _PARAMETER:  # the common case
+        argument = schema.TensorArgument(spec.arg.name)
+        return schema.InputSpec(parameter=schema.InputToParameterSpec(argument, spec.target))
     if role is None:
         raise EncodeError(f"the schema cannot represent an input of kind {shown(spec.kind)}")
     return schema.InputSpec(**_encode_role(spec, role, spec.arg.name))
@@ -508,9 +512,12 @@ def check_attributes(
         error: `ExportedProgram.module` would fail, or read something else.
     """
     specs = record.graph_module.signature.input_specs
-    held = {each.value: each for spec in specs if (each := schema.held_by(spec)) is not None}
-    paths = [(each.kind, each.name) for each in held.values()]
-    read = [node for node in graph.find_nodes(op="get_attr") if node.name not in held]
+    held = [each for spec in specs if (each := schema.held_by(spec)) is not None]
+    paths = [(each.kind, each.name) for each in held]
+    read = graph.find_nodes(op="get_attr")
+    if read:
+        inputs = {each.value for each in held}
+        read = [node for node in read if node.name not in inputs]
     paths += [("subgraph or tensor of the graph", str(node.target)) for node in read]
     if fault := path_fault(paths):
         raise error(
@@ -518,7 +525,7 @@ def check_attributes(
         )
     # torch registers them as buffers, and finds them as parameters.
     names = {name for name, value in constants.items() if isinstance(value, torch.nn.Parameter)}
-    if wrong := [each.name for each in held.values() if names and each.name in names]:
+    if wrong := [each.name for each in held if each.name in names] if names else []:
         raise error(
             f"the constant {wrong[0]!r:.80} is a parameter, which the module of a program cannot hold as one",
             place="graph_module.signature.input_specs",

@@ -16,7 +16,7 @@ import torch
 from torch.fx.traceback import NodeSource as TorchNodeSource, NodeSourceAction
 
 from graphwire.analysis.load_report import Omission
-from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack, KeptMetadata
+from graphwire.bridge.context import DecodeContext, EncodeContext, KeptMetadata
 from graphwire.bridge.graph.operators import name_of_operator
 from graphwire.bridge.torch_compat.private import move_to_start
 from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
@@ -94,14 +94,15 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in _checked_origins(origin)]
-    if not context.declared_keys.isdisjoint(meta):
+    if context.declared_keys and not context.declared_keys.isdisjoint(meta):
         encode_declared(context, meta, texts)
     return ValueMetadata(texts, None, sources)
 
 
 def has_saved_metadata(context: EncodeContext, meta: dict[str, Any]) -> bool:
     """Return whether `meta` may have something that `encode_metadata` writes. Most inputs have nothing."""
-    return not _KEPT.isdisjoint(meta) or not context.declared_keys.isdisjoint(meta)
+    declared = context.declared_keys
+    return not _KEPT.isdisjoint(meta) or (bool(declared) and not declared.isdisjoint(meta))
 
 
 def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
@@ -187,9 +188,9 @@ def _encode_module_stack(context: EncodeContext, stack: Any, texts: dict[str, st
         return
     modules = tuple(stack)
     known = context.module_stacks.get(modules)
-    if known is None or known.stack != stack:
-        known = context.module_stacks[modules] = EncodedStack(stack, *_module_stack_text(context, stack))
-    texts[known.key] = known.text
+    if known is None or known[0] != stack:
+        known = context.module_stacks[modules] = (stack, *_module_stack_text(context, stack))
+    texts[known[1]] = known[2]
 
 
 def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[str, str]:
@@ -343,7 +344,7 @@ def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule) -> None:
     for node in nodes:
         if node.type is not None:
             context.unsaved.setdefault("the type", node.name)
-        if node.args and node.op == "placeholder":
+        if node.op == "placeholder" and node.args:
             context.unsaved.setdefault("the default value", node.name)
 
 

@@ -372,14 +372,13 @@ def symbolic_identities(integers: Iterable[Any]) -> tuple[Any, ...]:
 
 
 _MARKS: dict[Literal["parameter", "buffer"], str] = {"parameter": "_is_param", "buffer": "_is_buffer"}
-_MARK_NAMES = frozenset(_MARKS.values())
 
 
 def parameter_or_buffer(value: Any) -> Literal["parameter", "buffer"] | None:
     """Return whether a fake tensor acts as an `nn.Parameter` or an `nn.Buffer`; None for any other value."""
     if type(value) is FakeTensor:
         attributes = vars(value)  # asking the tensor for an absent attribute takes four times as long
-        if not _MARK_NAMES.isdisjoint(attributes):
+        if "_is_param" in attributes or "_is_buffer" in attributes:
             return next((kind for kind, mark in _MARKS.items() if attributes.get(mark)), None)
     return None
 

@@ -117,7 +117,8 @@ def split_modules(
 def joined_module(parts: tuple[str, str, str]) -> str | None:
     """Return a row of a module stack as torch's text; None if that text would not split into the same parts."""
     text = ",".join(parts)
-    plain = text.count(",") == len(parts) - 1 and ";" not in text and _NESTING.search(text) is None
+    nested = "[" in text or "(" in text or "]" in text or ")" in text
+    plain = not nested and text.count(",") == len(parts) - 1 and ";" not in text
     return text if plain or split_modules(text) == [parts] else None
 
 
