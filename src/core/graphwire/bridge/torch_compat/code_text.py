@@ -458,32 +458,12 @@ _BREAKS = frozenset("\n\r\0")
 """What no text of Python's code has between its quotes."""
 
 
-def _are_free(held: Collection[tuple[str, str]]) -> bool:
-    """Return True if `path_fault` certainly finds nothing, and False if it must look at each path."""
-    paths = {path for _, path in held}
-    text = "\n".join(paths)
-    parts = set(text.replace("\n", ".").split("."))
-    if len(paths) < len(held) or not text.isascii() or text.count("\n") != len(paths) - 1 or "self" in parts:
-        return False
-    if "\r" in text or "\0" in text:
-        return False
-    if not (parts.isdisjoint(taken_attributes()) and parts.isdisjoint(_taken_below())):
-        return False
-    above = paths
-    while above := {path.rpartition(".")[0] for path in above} - {""}:
-        if not above.isdisjoint(paths):
-            return False
-    return True
-
-
-def path_fault(held: Collection[tuple[str, str]]) -> str | None:
+def path_fault(held: Iterable[tuple[str, str]]) -> str | None:
     """Return why attributes cannot all be set on the module of a program; None if they can.
 
     Args:
         held: the kind and path of each.
     """
-    if _are_free(held):
-        return None
     found: dict[str, tuple[str, str]] = {}
     taken, taken_below = taken_attributes(), _taken_below()
     held = list(held)
