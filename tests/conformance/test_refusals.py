@@ -35,10 +35,11 @@ def refusal_of(file: str, load: Callable[..., object] = graphwire.load) -> list[
         if isinstance(error, (SchemaError, ArchiveError, FormatError)):
             assert graphwire.verify(SUITE / file), file
         if not problems:
-            return [f"{type(error).__name__}: {(error.place or error.problem)[:60]}"]
+            where = (error.place or error.problem).replace(str(SUITE), "conformance")
+            return [f"{type(error).__name__}: {where[:60]}"]
     else:
         problems = graphwire.verify(SUITE / file)
-    return [f"{each.place[:100]} [{each.kind}]" for each in problems]
+    return [f"{each.place.replace(str(SUITE), 'conformance')[:100]} [{each.kind}]" for each in problems]
 
 
 def _stated() -> dict[str, list[str]]:

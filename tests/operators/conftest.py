@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).parent))
 RoundTrip: TypeAlias = Callable[..., bool]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _defined_memory() -> Iterator[None]:
     """Let operators that make uninitialised tensors (`empty`) fill them, so that what they compute can be compared."""
     before = (

@@ -434,7 +434,7 @@ class StorageTable(Resource):
         """Return a tensor of any sizes, to be set on the storage of a record. The first of a record on the CPU has the whole
         storage already: setting it again takes half the time of making another one."""
         key = (name, device)
-        if key not in self._bytes and device == _CPU and dtype in _OF_BUFFERS:
+        if key not in self._bytes and dtype in _OF_BUFFERS and device == _CPU and device_for(device) is None:
             record = self.records.get(name)
             if record is not None and record.nbytes and not record.nbytes % dtype.itemsize:
                 whole = self._bytes[key] = torch.frombuffer(record.view(), dtype=dtype)
