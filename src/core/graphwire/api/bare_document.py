@@ -61,7 +61,9 @@ def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> Ba
         folder = Path(file.parent)
     try:
         source = open_source(file, limits)
-    except errors.unless_interrupted(OSError, errors.ArchiveError):  # a pipe, which has been read, is no document
+    except errors.unless_interrupted(
+        OSError, errors.ArchiveError
+    ):  # a pipe, which has been read, is no document
         return None
     try:
         try:
