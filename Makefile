@@ -75,6 +75,7 @@ EXTRAS_fleet := test,fleet
 EXTRAS_stores := test,stores
 EXTRAS_signing := test,signing
 EXTRAS_triton := test,triton
+EXTRAS_notebook := test,notebook
 
 setup: $(INSTALLED)-lint
 
@@ -145,7 +146,7 @@ web: $(VIEW)/node_modules/.installed
 	cd $(JS) && npm run build
 	cd $(VIEW) && npm run lint && node bundle.js ../../$(PAGE)
 
-test-web: $(INSTALLED)-test
+test-web: $(INSTALLED)-notebook
 	@if ! $(NODE_IS_NEW) 2>/dev/null; then echo "test-web: skipped, since there is no Node 20.19 or later"; else $(MAKE) --no-print-directory browser; fi
 
 browser: $(VIEW)/node_modules/.installed site

@@ -567,7 +567,7 @@ shown("a phone shows one part at a time", "transformer", async (page) => {
 }, { width: 390, height: 844 });
 
 if (browser !== null) {
-  test("a page shows itself in the frame of a notebook", async () => {
+  test("the output of a notebook shows a page in a frame, and other objects as tables", async () => {
     const { page, messages } = await browser.open(made("notebook.html"), { isFrame: true });
     const frame = page.frameLocator("iframe");
     await frame.locator(".box.input").first().click();
@@ -575,6 +575,7 @@ if (browser !== null) {
     await frame.getByRole("searchbox").fill("layer_norm_2");
     await frame.getByRole("searchbox").press("Enter");
     assert.equal(await frame.locator("#details h2").innerText(), "layer_norm_2");
+    assert.ok((await page.locator("summary", { hasText: "Interface" }).count()) > 0);
     assert.deepEqual(messages, []);
     await page.close();
   });
@@ -587,4 +588,7 @@ shown("print is a report", "difference", async (page) => {
   assert.deepEqual(titles.slice(0, 5), ["Changes", "Program", "Modules", "Operators", "Weights"]);
   assert.ok(await page.locator("#paper > svg").isVisible());
   assert.ok(!(await page.locator("#stage").isVisible()));
+  const { width = 0, height = 0 } = (await page.locator("#paper > svg").boundingBox()) ?? {};
+  const sheets = [...(await page.pdf({ preferCSSPageSize: true })).toString("latin1").matchAll(/MediaBox \[0 0 ([\d.]+) ([\d.]+)/g)].map(([, across, along]) => Number(across) > Number(along));
+  assert.deepEqual([sheets[0], sheets.slice(1).includes(true)], [width > height, false], "a wide drawing lies on its sheet, beside the title");
 }, { dark: true });

@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,11 @@ def main(folder: Path) -> None:
     (folder / "torch.json").write_text(json.dumps({"schemas": _schemas(), "operations": _operations()}))
     before, after = programs / "transformer.pt2", programs / "changed_transformer.pt2"
     (folder / "differences.json").write_text(json.dumps(_difference(before, after)))
-    (folder / "notebook.html").write_text(f"<!doctype html>{graphwire.view(before)._repr_html_()}")
+    _notebook(
+        folder / "notebook.ipynb",
+        f"graphwire.view({str(before)!r})",
+        f"graphwire.open({str(before)!r}).inspect()",
+    )
     sides = shutil.copy(before, folder / "before.pt2"), shutil.copy(after, folder / "after.pt2")
     graphwire.view(*sides, weights=True, output=folder / "difference.html")
     deep = programs / "deep.pt2", programs / "changed_deep.pt2"
@@ -68,6 +73,28 @@ def main(folder: Path) -> None:
         targets=True,
         output=folder / "overlay.html",
     )
+
+
+def _notebook(path: Path, *expressions: str) -> None:
+    """Write a notebook of some expressions, run it, and write what it shows as HTML beside it."""
+    empty: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [
+        {**empty, "id": f"cell-{at}", "source": each}
+        for at, each in enumerate(("import graphwire", *expressions))
+    ]
+    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    words = [
+        "nbconvert",
+        "--execute",
+        "--to",
+        "html",
+        "--template",
+        "basic",
+        "--log-level",
+        "ERROR",
+        str(path),
+    ]
+    subprocess.run([sys.executable, "-m", *words], check=True)
 
 
 class _Timed(torch.fx.Interpreter):

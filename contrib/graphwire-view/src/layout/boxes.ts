@@ -81,7 +81,7 @@ function contentsOf(item: Item): string {
   const numbered = item.kind === "module" ? item.children.flatMap((child) => (child.kind === "run" ? child.children : [child])).filter(({ kind, title }) => kind === "module" && /^\d+/.test(title)) : [];
   const classes = [...new Set(numbered.map(classText))];
   const held = numbered.length > 1 && classes.length < 3 ? `${numbered.length} × ${classes.join(", ")}` : ""; // the members of a list of modules
-  return [held, plural(item.nodes, "node"), item.bytes > 0 ? bytesText(item.bytes) : "", item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
+  return [held === "" ? plural(item.nodes, "node") : held, item.bytes > 0 ? bytesText(item.bytes) : "", item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
 }
 
 const MOST_WEIGHTS = 3;

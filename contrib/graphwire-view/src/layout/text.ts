@@ -43,9 +43,11 @@ function estimated(character: string): number {
 // eslint-disable-next-line no-control-regex -- these are the characters in question
 const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
+const ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
 /** Returns a text as one line in which nothing is invisible. */
 export function visibleText(text: string): string {
-  return text.replace(INVISIBLE, "\ufffd");
+  return text.replace(INVISIBLE, (each) => ESCAPES[each] ?? "\ufffd");
 }
 
 /** Returns a text of at most some characters, in one line: its beginning and its end. */

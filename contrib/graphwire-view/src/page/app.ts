@@ -291,6 +291,7 @@ export class App implements Chooser {
 
   /** Fills what is printed. */
   print(): void {
+    document.body.classList.toggle("wide", this.scene.width > this.scene.height);
     this.parts.paper.replaceChildren(this.picture(), ...this.panels.filter(({ name }) => name !== "numbers" || this.measure !== null).map(({ title, make }) => {
       const made = make();
       const head = document.createElement("h2");

@@ -54,7 +54,7 @@ function modules(context: Context, { layers }: Difference): HTMLElement[] {
     item.children.forEach(direct);
     const isWhole = item.mark === "added" || item.mark === "removed";
     if (item.kind === "module" && (isWhole || total(own) > 0 || item.isMoved)) {
-      const earlier = before.get(item.name);
+      const earlier = item.mark === "removed" ? undefined : before.get(item.name);
       const name = earlier === undefined || earlier === item.name ? item.name : `${earlier} → ${item.name}`;
       const what = isWhole ? `${plural(item.nodes, "node")} ${item.mark}` : item.isMoved ? ["moved", tallyText(own)].join(" ").trim() : tallyText(own);
       rows.push([textButton(`${name}${item.type === "" ? "" : ` · ${item.type}`}`, () => { context.reveal(item); }), what]);

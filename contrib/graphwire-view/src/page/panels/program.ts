@@ -2,6 +2,7 @@
 
 import type { InterfaceTree } from "graphwire-js";
 
+import { visibleText } from "../../layout/text.js";
 import { shortType } from "../../model/metadata.js";
 import { dynamicSizes, guardText, withSymbols } from "../../model/mathematics.js";
 import { bytesText, countText, plural, valueFacts } from "../../model/values.js";
@@ -36,7 +37,7 @@ function interfaceSection(context: Context): HTMLElement {
 }
 
 function branch(context: Context, { name, container, leaf, value, children }: InterfaceTree, note = ""): HTMLElement {
-  const shown = html("span", { class: "name" }, /^\d+$/.test(name) ? `[${name}]` : name);
+  const shown = html("span", { class: "name" }, /^\d+$/.test(name) ? `[${name}]` : visibleText(name));
   const notes = [container === "?" ? "" : shortType(container), note, container !== "" && children.length === 0 ? "empty" : ""].filter((each) => each !== "").join(", ");
   const quiet = notes === "" ? null : html("span", { class: "quiet" }, ` (${notes})`);
   if (container !== "") return html("li", {}, shown, quiet, html("ul", { class: "interface" }, ...children.map((child) => branch(context, child))));
