@@ -252,6 +252,30 @@ def test_the_device_of_a_fake_tensor_is_where_it_stands_for() -> None:
     assert [torch_private.facts_of(each)[5].type for each in fakes] == ["cpu", "meta"]
 
 
+class Alike(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for shift in range(3):
+            x = (x.transpose(0, 1) + shift).transpose(0, 1)[1:] * 2
+        return x
+
+
+def test_values_of_equal_symbolic_sizes_share_no_storage_and_no_version() -> None:
+    sizes = {"x": {0: torch.export.Dim("rows", min=8, max=64), 1: torch.export.Dim("columns", min=2, max=64)}}
+    program = torch.export.export(Alike(), (torch.ones(9, 5),), dynamic_shapes=sizes)
+    given, made = (
+        [node.meta["val"] for node in each.graph.nodes if node.op == "call_function"]
+        for each in (program, graphwire.loads(graphwire.dumps(program)))
+    )
+    for one, other in zip(given, made, strict=True):
+        assert repr((one.shape, one.stride(), one.storage_offset(), one.dtype)) == repr(
+            (other.shape, other.stride(), other.storage_offset(), other.dtype)
+        )
+    assert len({each.untyped_storage()._cdata for each in made}) == len(made)
+    with made[0].fake_mode:
+        made[0].add_(1)
+    assert [each._version for each in made] == [1] + [0] * (len(made) - 1)
+
+
 def test_two_loaded_programs_share_nothing_that_can_change() -> None:
     one, other = (vars(graphwire.loads(graphwire.dumps(exported()))) for _ in range(2))
     # torch 2.8 has no guards; those of a file are kept for the next save.

@@ -267,6 +267,8 @@ class DecodeContext:
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
     described: dict[int, DescribedTensor] = field(default_factory=dict)
     """By the id of the record. Equal tensors mostly share a record."""
+    drawn: dict[int, torch.Tensor] = field(default_factory=dict)
+    """A meta tensor without elements for each of the same records whose numbers are symbolic, once there is one."""
     strided: dict[int, StridedTensor] = field(default_factory=dict)
     """The same for tensors with elements."""
 

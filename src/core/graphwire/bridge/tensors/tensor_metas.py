@@ -12,6 +12,7 @@ from graphwire import schema
 from graphwire.analysis.validation.value_rules import TensorFacts
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext, SymbolicInteger
 from graphwire.bridge.torch_compat import private
+from graphwire.bridge.torch_compat.fake_tensors import with_own_storage
 from graphwire.errors import DecodeError, ExpressionError, shown, unless_interrupted
 from graphwire.schema import ScalarType, SparseMeta
 from graphwire.schema.texts.infix import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of, parse_infix
@@ -587,7 +588,13 @@ def decode_tensor_meta(
     elif layout is not torch.strided:
         meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, layout)
     elif known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
-        meta = torch.empty(0, dtype=dtype, device=_META).as_strided(sizes, strides, offset)
+        drawn = context.drawn.get(id(record))
+        if drawn is not None:
+            meta = with_own_storage(drawn)
+        else:
+            meta = torch.empty(0, dtype=dtype, device=_META).as_strided(sizes, strides, offset)
+            if not known:
+                context.drawn[id(record)] = meta
     else:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
         if type(offset) is not int or offset != 0:

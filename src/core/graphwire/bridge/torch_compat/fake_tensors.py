@@ -73,6 +73,26 @@ def _cpu_attributes() -> dict[str, Any]:
     return _attributes_on(_CPU)
 
 
+_META = torch.device("meta")
+_set_storage = getattr(torch, "_functionalize_unsafe_set", None)
+
+
+def with_own_storage(meta: torch.Tensor) -> torch.Tensor:
+    """Return a meta tensor like another one, whose storage is empty, with an empty storage of its own.
+
+    torch takes five times as long to set symbolic sizes anew: it asks each of them in Python what it is.
+    """
+    if _set_storage is None:
+        return torch.empty(0, dtype=meta.dtype, device=_META).as_strided(
+            meta.shape, meta.stride(), meta.storage_offset()
+        )
+    own = torch.empty(0, dtype=meta.dtype, device=_META)
+    storage = own.detach()
+    own.data = meta
+    _set_storage(own, storage)
+    return own
+
+
 _make_subclass, _hide_address = torch.Tensor._make_subclass, torch._C._set_throw_on_mutable_data_ptr
 
 
