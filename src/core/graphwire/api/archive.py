@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -643,6 +644,10 @@ def open(
             "cache"
         )
     return Archive(file, registry_or_installed(registry), limits, weights_from, rank, storage_options, cache)
+
+
+open_within: Callable[..., Archive] = inspect.unwrap(open)
+"""`open` for functions that are public themselves: what its decorator does is done."""
 
 
 def build_load_report(

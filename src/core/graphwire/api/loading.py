@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack
 
 from graphwire.analysis.load_report import LoadReport, Omission, StepReport, with_group_names
-from graphwire.api.archive import Archive, open
+from graphwire.api.archive import Archive, open_within
 from graphwire.api.documents import at_installed_opsets
 from graphwire.api.options import (
     FileOptions,
@@ -82,7 +82,7 @@ def load_with(
     check_extra_files_dict(extra_files)
     with paused_gc():
         source = AS_SAVED if graph_only else weights
-        with open(file, weights_from=source, **options) as archive:
+        with open_within(file, weights_from=source, **options) as archive:
             name = archive.method(method)
             kept = (
                 {}

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
@@ -414,17 +414,20 @@ def _plain_torch() -> Iterator[None]:
 
     The modes are set aside before anything of the bridge is imported, for what a mode answers would stay in its constants.
     """
-    with ExitStack() as stack:
-        if "torch" in sys.modules:
-            with Ignored(TorchReleaseError):  # what needs no torch runs beside any
-                from graphwire.bridge.torch_compat.modes import modes_set_aside
+    aside: AbstractContextManager[None] = nullcontext()
+    traced: AbstractContextManager[None] = nullcontext()
+    if "torch" in sys.modules:
+        with Ignored(TorchReleaseError):  # what needs no torch runs beside any
+            from graphwire.bridge.torch_compat.modes import modes_set_aside
 
-                stack.enter_context(modes_set_aside())
+            aside = modes_set_aside()
+    with aside:
         if "torch._dynamo" in sys.modules:
             from graphwire.bridge.torch_compat.private import without_tracing
 
-            stack.enter_context(without_tracing())
-        yield
+            traced = without_tracing()
+        with traced:
+            yield
 
 
 def _named(files: tuple[str, ...], given: dict[str, Any]) -> str:

@@ -255,8 +255,8 @@ class DecodeContext:
     """The origin of unavailable operators, which load keeps opaque; None makes them an error."""
     propagates: frozenset[str] = frozenset()
     """The operators whose results may be computed on metadata: those that the installed upgraders emit."""
-    texts: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """Decoded metadata, by key and text."""
+    texts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Decoded metadata, by key and by text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
     module_rows: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     """Decoded module stack entries, by their text."""

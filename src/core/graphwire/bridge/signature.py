@@ -60,6 +60,8 @@ def encode_argument_spec(spec: Any) -> tuple[schema.Argument, str | None]:
 
 def decode_argument_spec(argument: schema.Argument, name: str | None) -> Any:
     """Decode an argument spec."""
+    if (tensor := argument.as_tensor) is not None:  # the common case
+        return torch_signature.TensorArgument(tensor.name)
     variant, value = schema.variant_of(argument), schema.value_name(argument)
     if argument.as_custom_obj is not None:
         return torch_signature.CustomObjArgument(value, argument.as_custom_obj.class_fqn)

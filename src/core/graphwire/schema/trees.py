@@ -73,6 +73,43 @@ class ProgramDecoder:
         return _with_values(program, {name: known[text] for name, text in zip(unread, texts, strict=True)})
 
 
+class _UnreadMeta(schema.PayloadMeta, omit_defaults=True):
+    """A payload whose tensor is still described by bytes."""
+
+    tensor_meta: msgspec.Raw  # type: ignore[assignment]
+
+
+class _UnreadConfig(msgspec.Struct):
+    config: dict[str, _UnreadMeta]
+
+
+with TYPE_ANALYSIS:
+    _CONFIGS = msgspec.json.Decoder(_UnreadConfig)
+    _DESCRIBED = msgspec.json.Decoder(list[schema.TensorMeta | None])
+
+
+def payloads_of_config(data: bytes) -> dict[str, schema.PayloadMeta] | None:
+    """Return the payloads of a config, if msgspec writes them as these bytes; None for any other, which may be damaged. Equal
+    tensor metas are one record."""
+    encode = msgspec.json.encode
+    try:
+        unread = _CONFIGS.decode(data)
+        texts = [bytes(meta.tensor_meta) for meta in unread.config.values()]
+        distinct = dict.fromkeys(texts)
+        listed = encode([msgspec.Raw(text) for text in distinct])
+        metas = _DESCRIBED.decode(listed)
+        if encode(unread) != data or encode(metas) != listed:
+            return None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    known = dict(zip(distinct, metas, strict=True))
+    config: dict[str, schema.PayloadMeta] = {}
+    for (name, meta), text in zip(unread.config.items(), texts, strict=True):
+        config[name] = made = schema.PayloadMeta(*astuple(meta))
+        made.tensor_meta = known[text]
+    return config
+
+
 def program_of(tree: Any) -> schema.Program:
     """Return the program of a tree.
 

@@ -47,6 +47,7 @@ from graphwire.errors import (
 )
 from graphwire.process import TYPE_ANALYSIS
 from graphwire.registry import Registry, Tree, WireFormat, missing_error, missing_of
+from graphwire.schema.trees import payloads_of_config
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, SwappedRecord, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record, payload_record
 from graphwire.wire.archive.source import Closing, Readable
@@ -114,7 +115,7 @@ class LayoutSpec(msgspec.Struct, frozen=True):
         start, anything, end = self.marker.partition("*")
         if not anything:
             return self.marker in reader
-        return any(name.startswith(start) and name.endswith(end) for name in reader.names)
+        return bool([name for name in reader.names if name.startswith(start) and name.endswith(end)])
 
 
 _PROGRAM = "serialized_exported_program.json"
@@ -231,7 +232,7 @@ def open_layout(reader: ArchiveReader) -> Layout:
     Raises:
         MissingRecordError: the archive contains no program.
     """
-    if _PROGRAM not in reader and not any(map(_is_document, reader.names)):
+    if _PROGRAM not in reader and not _documents(reader.names):
         code = any(name.startswith("data/aotinductor/") for name in reader.names)
         found = "Was it written by graphwire or torch.export?"
         if code:
@@ -256,9 +257,24 @@ def descriptions(names: Iterable[str]) -> list[str]:
     ]
 
 
-def _is_document(member: str) -> bool:
-    """Return whether a member is a program's document. The program's name may contain slashes."""
-    return member.startswith(MODELS) and "." in member.rpartition("/")[2]
+def _documents(names: Iterable[str]) -> list[str]:
+    """Return the members that are documents of programs, whose names may contain slashes."""
+    return [name for name in names if name.startswith(MODELS) and "." in name.rpartition("/")[2]]
+
+
+def _config_of(data: bytes, member: str) -> dict[str, schema.PayloadMeta]:
+    """Return the payloads of a config. Equal metas of tensors become one record, which is read once.
+
+    Raises:
+        ArchiveError: the record is damaged.
+    """
+    config = payloads_of_config(data)
+    if config is None:
+        config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
+        metas: dict[bytes, schema.TensorMeta | None] = {}
+        for meta in config.values():
+            meta.tensor_meta = metas.setdefault(msgspec.json.encode(meta.tensor_meta), meta.tensor_meta)
+    return config
 
 
 class Layout:
@@ -288,7 +304,7 @@ class Layout:
         if self.spec.is_flat:
             return {_ONLY: _PROGRAM}
         members: dict[str, str] = {}
-        for member in filter(_is_document, self.reader.names):
+        for member in _documents(self.reader.names):
             name = member.removeprefix(MODELS).rpartition(".")[0]
             if name in members:
                 raise ArchiveError(f"two members hold the program {name!r}: {members[name]} and {member}")
@@ -383,9 +399,8 @@ class Layout:
 
     def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
         data = self.reader.read(member)
-        config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
+        config = _config_of(data, member)
         state = StateDict(requires=extensions_of(each for each in config.values() if not each.use_pickle))
-        metas: dict[bytes, schema.TensorMeta | None] = {}
         for name, meta in config.items():
             if meta.use_pickle:
                 stated = meta.tensor_meta
@@ -398,8 +413,6 @@ class Layout:
                     raise damaged_record(member, f"the tensor {name!r:.200} has an unknown placement")
                 self._add_pickled(state, name, meta, folder, copied)
                 continue
-            # Equal metas become one record, which is read once.
-            meta.tensor_meta = metas.setdefault(msgspec.json.encode(meta.tensor_meta), meta.tensor_meta)
             state.metas[name] = meta
             full_name = folder + meta.path_name
             if full_name not in self.reader or meta.placement is not None or full_name in state.records:

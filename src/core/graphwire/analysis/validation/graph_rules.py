@@ -353,7 +353,7 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
     known = walk.good_keywords
     for name in named:
         if name not in known:
-            if not is_parameter_name(name, keyword=True):
+            if not (is_value_name(name) or is_parameter_name(name, keyword=True)):
                 return False
             known.add(name)
     if len(set(named)) != len(named):

@@ -186,10 +186,14 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
                 )
                 walk.report((place, ".input_specs"), "duplicate", message)
     for index, (spec, argument) in enumerate(zip_longest(inputs, graph.inputs[: len(inputs)])):
-        if not (good and argument is not None and _is_good_held(spec, argument, targets)):
+        if argument is None or not (
+            (good and _is_good_held(spec, argument, targets))
+            or _is_good_passed(walk, spec, spec.user_input, argument, targets["user_input"])
+        ):
             _check_spec(walk, (place, ".input_specs", index), spec, argument, targets)
     for index, (result, argument) in enumerate(zip_longest(outputs, graph.outputs[: len(outputs)])):
-        _check_spec(walk, (place, ".output_specs", index), result, argument, targets)
+        if argument is None or not _is_good_passed(walk, result, result.user_output, argument, set()):
+            _check_spec(walk, (place, ".output_specs", index), result, argument, targets)
 
 
 class _SpecRule(msgspec.Struct, frozen=True):
@@ -244,6 +248,18 @@ def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[st
     if astuple(spec).count(None) != len(spec.__struct_fields__) - 1:
         return False
     targets[kind].add(name)
+    return True
+
+
+def _is_good_passed(walk: Walk, spec: Any, passed: Any, argument: Argument, made: set[str]) -> bool:
+    """Return True if the spec of a tensor that the caller passes or receives is certainly valid, and False if `_check_spec`
+    must decide. Adds its name to those that are made."""
+    tensor = walk.alone.as_tensor = None if passed is None else passed.arg.as_tensor
+    if tensor is None or passed.name is not None or not passed.arg == walk.alone == argument:
+        return False
+    if astuple(spec).count(None) != len(spec.__struct_fields__) - 1:
+        return False
+    made.add(tensor.name)
     return True
 
 

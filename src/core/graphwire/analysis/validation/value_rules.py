@@ -247,7 +247,7 @@ class Walk:
         """The kind and message of each fault of a call's input spec, by the spec and whether torch generates names for the
         positional arguments."""
         self.good_targets: set[str] = set()
-        self.good_devices: set[tuple[str, int | None]] = set()
+        self.good_devices: set[tuple[str, int | None]] = {("cpu", None)}
         self.alone = Argument()
         """With the `as_tensor` of an argument, it equals the argument if that has no other variant. Comparing them takes a third
         of the time of counting variants."""
@@ -416,8 +416,12 @@ def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
 
 def check_payload(walk: Walk, place: Place, meta: TensorMeta, placement: str | None) -> None:
     """Check the description of a tensor in a config: one that has, or would have, strided elements in a record."""
-    if not is_usual_meta(walk, meta):
-        check_meta(walk, place, meta)
+    if id(meta) in walk.good_metas:
+        return
+    if is_usual_meta(walk, meta):  # which is strided
+        walk.good_metas.add(id(meta))
+        return
+    check_meta(walk, place, meta)
     if placement != "fake" and meta.layout != Layout.Strided:
         walk.report((place, ".layout"), "element-type", "the elements of a payload are strided")
 
@@ -543,13 +547,17 @@ def payload_differences(
     """Yield the qualified name and the difference of each payload that does not match the graph. Ignores values that codecs
     wrote."""
     stated = program.graph_module.graph.tensor_values
+    equal: set[tuple[int, int]] = set()  # ids of records that the arguments keep alive
     for spec in program.graph_module.signature.input_specs:
         held = held_by(spec)
         if held is None or (value := stated.get(held.value)) is None:
             continue
         payload = weights.get(held.name) or constants.get(held.name)
         meta = None if payload is None else payload.tensor_meta
-        if meta is None or meta == value:
+        if meta is None or (id(meta), id(value)) in equal:
+            continue
+        if meta == value:
+            equal.add((id(meta), id(value)))
             continue
         if text := tensor_difference(tensor_facts(meta), tensor_facts(value)):
             yield held.name, text

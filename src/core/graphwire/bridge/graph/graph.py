@@ -428,19 +428,20 @@ def _decode_placeholder(
 
 def _decode_call(scope: _GraphScope, record: schema.Node) -> None:
     context = scope.context
-    called = decode_operator(context, record.target, record)
+    target = record.target
+    called = context.operators.get(target) or decode_operator(context, target, record)
     scope.caller = record
     args, kwargs = decode_inputs(scope, called, record)
     metadata = decode_metadata(context, record)
     metadata.setdefault("nn_module_stack", {})
     name = record.name or _value_name(record)
-    node = scope.call(called.target, args, kwargs, name)
+    node = scope.maker.make("call_function", called.target, args, kwargs, name)
     scope.propagated = (
         propagated_values(scope, record, node) if record.propagate and context.describes else {}
     )
     decode_results(scope, called, record, node, metadata)
-    if context.describes:
-        _note_assertion(context, record.target, node)
+    if target in _ASSERTIONS and context.describes:
+        _note_assertion(context, target, node)
 
 
 def _value_name(record: schema.Node) -> str | None:
@@ -468,15 +469,20 @@ def _decode_output(scope: _GraphScope) -> None:
             node.meta["val"] = torch.fx.node.map_arg(result, lambda each: each.meta.get("val"))
 
 
+_ASSERT = "torch.ops.aten._assert_scalar.default"
+_ASSERTIONS = frozenset((_ASSERT, "torch.ops.aten.sym_constrain_range_for_size.default"))
+"""The operators that state something of symbols."""
+
+
 def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) -> None:
     """Tell the shape environment about the condition that a node asserts of symbols."""
-    if target == "torch.ops.aten._assert_scalar.default":
+    if target == _ASSERT:
         condition = _first_value(node)
         if isinstance(condition, torch.SymBool) and is_cheap_to_compute(context, (condition,)):
             from graphwire.bridge.torch_compat.symbolic import defer_assertion
 
             defer_assertion(context.shape_env, condition, node)
-    elif target == "torch.ops.aten.sym_constrain_range_for_size.default":
+    else:
         size = _first_value(node)
         if isinstance(size, torch.SymInt):
             from graphwire.bridge.torch_compat.symbolic import constrain_for_size

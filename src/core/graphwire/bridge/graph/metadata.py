@@ -114,9 +114,12 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
     for key, text in record.metadata.items():
         if key == "from_node" and not context.describes:
             continue
-        known = texts.get((key, text))
+        decoded = texts.get(key)
+        if decoded is None:
+            decoded = texts[key] = {}
+        known = decoded.get(text)
         if known is None:
-            known = texts[key, text] = _decode_text(context, key, text)
+            known = decoded[text] = _decode_text(context, key, text)
         name, value = known
         if value is None or (name == "from_node" and not context.provenance.take_length(len(text))):
             continue

@@ -332,7 +332,7 @@ def _with_elements(
         tensor, storage = torch.empty(0, dtype=dtype, device="meta"), table.empty_storage(name, needed)
     else:
         device = tensor_metas.decode_device(context, described.device)
-        tensor, storage = table.tensor(name, device, dtype), table.storage(name, device)
+        tensor, storage = table.tensor(name, device, dtype)
     if needed > storage.nbytes():
         raise errors.ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
     if is_row and tensor.numel() == sizes[0]:

@@ -430,16 +430,18 @@ class StorageTable(Resource):
             whole = self._bytes[key] = torch.empty(size, dtype=torch.uint8, device="meta")
         return whole.untyped_storage()
 
-    def tensor(self, name: str, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-        """Return a tensor of any sizes, to be set on the storage of a record. The first of a record on the CPU has the whole
-        storage already: setting it again takes half the time of making another one."""
+    def tensor(
+        self, name: str, device: torch.device, dtype: torch.dtype
+    ) -> tuple[torch.Tensor, torch.UntypedStorage]:
+        """Return a tensor of any sizes, and the storage of a record that it is to be set on. The first of a record on the CPU
+        has the whole storage already: setting it again takes half the time of making another one."""
         key = (name, device)
         if key not in self._bytes and dtype in _OF_BUFFERS and device == _CPU and device_for(device) is None:
             record = self.records.get(name)
             if record is not None and record.nbytes and not record.nbytes % dtype.itemsize:
                 whole = self._bytes[key] = torch.frombuffer(record.view(), dtype=dtype)
-                return whole
-        return torch.empty(0, dtype=dtype, device=device)
+                return whole, whole.untyped_storage()
+        return torch.empty(0, dtype=dtype, device=device), self.storage(name, device)
 
     def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:
         """Return the storage of a record, on `device`."""

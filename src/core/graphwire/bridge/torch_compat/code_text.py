@@ -248,9 +248,17 @@ def _callee(target: Any) -> tuple[str | None, str]:
         return pattern, ""
     if not fx_graph._is_from_torch(target) or getattr(target, "_boxed_arg_indices", None):
         raise _OtherText
+    return None, _overload_name(target) if type(target) is OpOverload else _qualified_name(target)
+
+
+def _qualified_name(target: Any) -> str:
     name = _get_qualified_name(target)
     _check_names(name.split("."))
-    return None, name
+    return name
+
+
+_overload_name: Callable[[OpOverload], str] = functools.lru_cache(maxsize=4096)(_qualified_name)
+"""Cached, since the name of an overload never changes."""
 
 
 def _attribute(path: str) -> str:
