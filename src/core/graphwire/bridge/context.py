@@ -265,6 +265,11 @@ class DecodeContext:
     unread_metadata: dict[str, set[str]] = field(default_factory=dict)
     """Metadata keys that the document has but the program lacks, by reason."""
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
+    kinds: set[type] = field(default_factory=set)
+    """The types of the nodes' values, and of the elements of values that are lists and tuples."""
+    in_order: bool = True
+    """Whether all nodes so far are of the main graph, read no attributes, and have the place and the name that they were made
+    with: then each follows those that it reads, and no two have one name."""
     described: dict[int, DescribedTensor] = field(default_factory=dict)
     """By the id of the record. Equal tensors mostly share a record."""
     drawn: dict[int, torch.Tensor] = field(default_factory=dict)

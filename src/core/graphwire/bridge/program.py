@@ -39,7 +39,12 @@ from graphwire.bridge.tensors.storages import RecordTable, StorageTable
 from graphwire.bridge.torch_compat import pytree
 from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors, allow_tracing
 from graphwire.bridge.torch_compat.private import exported_program, guards_of, set_guards
-from graphwire.bridge.torch_compat.verifiers import check_encoded, dialects_of, verifier_of
+from graphwire.bridge.torch_compat.verifiers import (
+    COMMON_VALUES,
+    check_encoded,
+    dialects_of,
+    verifier_of,
+)
 from graphwire.registry import Registry
 from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
@@ -354,6 +359,9 @@ def decode_program(
         example_inputs=_decode_examples(context, request, call),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
+        targets={each.target for each in context.operators.values()}
+        if context.in_order and context.origin is None and context.kinds <= COMMON_VALUES
+        else None,
     )
     signature.check_parameters(names, program.graph_module, errors.DecodeError)
     if custom := module_record.metadata.get("custom"):

@@ -391,6 +391,8 @@ def decode_graph(
         for index, node in enumerate(record.nodes):  # noqa: B007 # the place names it
             _decode_call(scope, node)
     _decode_output(scope)
+    if scope._attributes or held or record.copies or record.placed:
+        context.in_order = False
     add_copies(scope, scope.graph)
     # The position of an input is that of the signature, also of one that is read as an attribute.
     move_nodes(scope.graph, {name: at for name, at in record.placed.items() if name not in held})

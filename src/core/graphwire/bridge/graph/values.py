@@ -255,11 +255,17 @@ class DecodeScope(Scope):
         """Set the name of an FX node (None keeps its name), its value and its metadata."""
         if name is not None and node.name != name:  # FX looks up hooks and tables at each assignment
             node.name = name
+            self.context.in_order = False
         meta, context = node.meta, self.context
         meta.update(metadata)
         if not context.describes:
             return
         meta["val"] = value
+        kind = type(value)
+        if kind is list or kind is tuple:
+            context.kinds.update(map(type, value))
+        else:
+            context.kinds.add(kind)
         if context.pending and value is not None:
             from graphwire.bridge.torch_compat.symbolic import unbacked_bindings
 

@@ -369,7 +369,8 @@ def hiding_parameter(
         info = getattr(each.graph._codegen, "pytree_info", None)
         names = {str(node.target) for node in each.graph.find_nodes(op="placeholder")}
         names.update(() if info is None else info.orig_args, parameters if each is module else ())
-        known = getattr(inspect.getattr_static(type(each), "forward"), "__globals__", {})
+        forward = vars(type(each)).get("forward") or inspect.getattr_static(type(each), "forward")
+        known = getattr(forward, "__globals__", {})
         names = {name for name in names if name in fx_graph._illegal_names or name in known}
         is_builtin = _WRITTEN.isdisjoint(names) and names <= fx_graph._illegal_names.keys()
         if names and not (is_builtin and _calls_only_torch(each.graph)):

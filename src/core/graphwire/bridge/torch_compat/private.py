@@ -587,13 +587,19 @@ def _empty_program() -> torch.export.ExportedProgram:
 
 
 def exported_program(
-    root: torch.nn.Module, graph: torch.fx.Graph, *, verifiers: list[Any], **parts: Any
+    root: torch.nn.Module,
+    graph: torch.fx.Graph,
+    *,
+    verifiers: list[Any],
+    targets: set[Any] | None = None,
+    **parts: Any,
 ) -> torch.export.ExportedProgram:
     """Assemble a program from its parts, and check it with its verifiers.
 
     The constructor would run the verifiers on each node. Here the parts are set on a copy of an empty program.
 
     Args:
+        targets: as in `check_program`.
         parts: the other arguments of the constructor.
 
     Raises:
@@ -605,7 +611,7 @@ def exported_program(
     program._verifiers = verifiers
     for name, part in parts.items():
         setattr(program, f"_{name}", part)
-    check_program(program)
+    check_program(program, targets)
     generate_code(program._graph_module)
     return program
 

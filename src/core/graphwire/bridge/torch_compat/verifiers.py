@@ -22,7 +22,7 @@ from graphwire.errors import DecodeError, EncodeError, shown, unless_interrupted
 _ABSENT = object()
 _REFUSALS = (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError)
 """The exceptions that the verifiers raise."""
-_VALUES = frozenset(
+COMMON_VALUES = frozenset(
     {torch.Tensor, FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool, str, type(None)}
 )
 """Value types allowed in a graph. torch's own check accepts some more."""
@@ -56,11 +56,15 @@ def verifier_of(dialect: str) -> Any:
         ) from None
 
 
-def check_program(program: torch.export.ExportedProgram) -> None:
+def check_program(program: torch.export.ExportedProgram, targets: set[Any] | None = None) -> None:
     """Raise if a program breaks a rule of its verifiers, as `program.validate()` does, but faster.
 
     torch rebuilds its lists of allowed targets for each node; this looks up each target once. If a target is in none of the
     lists, torch's own check runs: it knows the exceptions, and describes the problem.
+
+    Args:
+        targets: all that the nodes call, if they read no attributes, all values are `COMMON_VALUES`, each node follows those that
+            it reads, and no two have one name; None if that is unknown.
 
     Raises:
         DecodeError: torch rejects the program.
@@ -68,7 +72,12 @@ def check_program(program: torch.export.ExportedProgram) -> None:
     try:
         for kind in program.verifiers:
             verifier = kind()
-            common = _has_common_nodes(program.graph_module, verifier)
+            common = (
+                _has_common_nodes(program.graph_module, verifier)
+                if targets is None
+                else torch.fx.GraphModule in verifier.allowed_getattr_types()
+                and _are_allowed(targets, verifier)
+            )
             _check(verifier, program, program.graph_signature, common)
     except unless_interrupted(*_REFUSALS) as error:
         raise DecodeError(f"torch does not accept the program: {error}") from error
@@ -196,7 +205,7 @@ def _has_common_nodes(root: torch.fx.GraphModule, verifier: Verifier) -> bool:
             if op == "output":
                 continue
             value = node.meta.get("val", _ABSENT)
-            if type(value) not in _VALUES and not _is_common_value(value):
+            if type(value) not in COMMON_VALUES and not _is_common_value(value):
                 return False
             if op == "call_function":
                 target = node.target
@@ -209,7 +218,7 @@ def _has_common_nodes(root: torch.fx.GraphModule, verifier: Verifier) -> bool:
 
 def _is_common_value(value: Any) -> bool:
     kind = type(value)
-    return kind in _VALUES or ((kind is tuple or kind is list) and all(map(_is_common_value, value)))
+    return kind in COMMON_VALUES or ((kind is tuple or kind is list) and all(map(_is_common_value, value)))
 
 
 def _are_allowed(targets: set[Any], verifier: Verifier) -> bool:
