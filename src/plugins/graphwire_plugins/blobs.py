@@ -23,6 +23,7 @@ from graphwire import registry
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
 from graphwire.process import Step, Threads
 from graphwire.schema import FileFacts
+from graphwire.wire.archive.atomic_file import write_all
 
 # ----------------------- write, compare and hash the bytes of tensors in chunks, so that memory does not grow with them
 
@@ -32,15 +33,6 @@ _READ_BYTES = 1 << 20
 _THREADS = 2
 
 
-def write_content(file: BinaryIO, content: bytes | memoryview) -> None:
-    """Write all bytes to a file, which may be unbuffered and write fewer than it is given."""
-    from graphwire.wire.archive.digests import CHUNK_BYTES
-
-    rest = memoryview(content)
-    while rest.nbytes:
-        rest = rest[file.write(rest[:CHUNK_BYTES]) :]
-
-
 def write_hashed(file: BinaryIO, content: memoryview) -> str:
     """Write all bytes to a file, and return their digest (see `digest_of_chunks`). A thread hashes while they are written.
 
@@ -48,7 +40,7 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
     """
     if content.nbytes <= _READ_BYTES:
         chunk = bytes(content)
-        write_content(file, chunk)
+        write_all(file, chunk)
         return digest_of_chunks([_sha256(chunk)])
     from graphwire.wire.archive.digests import CHUNK_BYTES
 
@@ -63,7 +55,7 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
             copy = rooms[len(hashed) % _THREADS][: part.nbytes]
             copy[:] = part
             hashed.append(threads.submit(_sha256, copy))
-            write_content(file, copy)
+            write_all(file, copy)
         return digest_of_chunks(each.result() for each in hashed)
 
 
@@ -143,7 +135,8 @@ class BlobStore:
             ArchiveError: the folder has no marker, or one of another format.
         """
         _check_marker(folder)
-        return registry.StoreIndex(_Blobs(folder), _Files(folder))
+        blobs = _Blobs(folder)
+        return registry.StoreIndex(blobs, _Files(blobs))
 
     def keeps(self, dtype: str) -> bool:
         """Return whether storages are of this type: they are bytes."""
@@ -166,7 +159,7 @@ class BlobStore:
         with suppress(FileExistsError):
             if MARKER not in folder.names():
                 with folder.create(MARKER) as file:
-                    write_content(file, json.dumps(_MARKER_TREE).encode())
+                    write_all(file, json.dumps(_MARKER_TREE).encode())
         _check_marker(folder)
         for digest, new in tensors.items():
             _keep(folder, digest, new)
@@ -314,21 +307,16 @@ class _Blobs(Mapping[str, registry.StoredTensor]):
 
 
 class _Files(Mapping[str, FileFacts]):
-    """The files of a folder of blobs, by location."""
+    """The files of blobs, by location."""
 
-    def __init__(self, folder: registry.StoreFolder) -> None:
-        self._folder = folder
+    def __init__(self, blobs: _Blobs) -> None:
+        self._blobs = blobs
 
     def __getitem__(self, location: str) -> FileFacts:
-        if not re.fullmatch(_DIGEST, location.replace("/", "", 1)):
-            raise KeyError(location)
-        try:
-            return FileFacts(_size(self._folder, location))
-        except MissingRecordError:
-            raise KeyError(location) from None
+        return FileFacts(self._blobs[location.replace("/", "", 1)].shape[0])
 
     def __iter__(self) -> Iterator[str]:
-        return _files_of(self._folder)
+        return map(_location, self._blobs)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._blobs)

@@ -12,8 +12,9 @@ import msgspec
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.registry import NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
+from graphwire.wire.archive.atomic_file import write_all
 from graphwire_plugins import safetensors_header
-from graphwire_plugins.blobs import has_content, write_content
+from graphwire_plugins.blobs import has_content
 
 # ---------------- the index file of a model that is stored in several safetensors files (shards), as model hubs have it
 
@@ -379,6 +380,6 @@ def _contains(folder: StoreFolder, location: str, parts: Iterable[tuple[int, New
 
 def _write(folder: StoreFolder, new: _NewFile) -> None:
     with folder.create(new.location) as file:
-        write_content(file, new.head)
+        write_all(file, new.head)
         for tensor in new.tensors.values():
-            write_content(file, tensor.view())
+            write_all(file, tensor.view())

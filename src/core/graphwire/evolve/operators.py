@@ -126,7 +126,10 @@ def _relaxed(graph: Record, where: Where) -> Record:
         name = _reference(node["outputs"][0], "as_sym_bool", "as_name") if node["outputs"] else None
         if node["target"] == _AT_LEAST and name in conditions and _argument(node, "b").get("as_int") == 2:
             values[name] = _AT_LEAST_ZERO(values[name], where)
-            nodes.append({**node, "inputs": [_zero_bound(named) for named in node["inputs"]]})
+            bounds = [
+                {**each, "arg": {"as_int": 0}} if each["name"] == "b" else each for each in node["inputs"]
+            ]
+            nodes.append({**node, "inputs": bounds})
         else:
             nodes.append(node)
     return {**graph, "nodes": nodes, "sym_bool_values": values} if conditions else graph
@@ -138,10 +141,6 @@ def _argument(node: Node, name: str) -> Record:
 
 def _reference(argument: Record, variant: str, field: str) -> Any:
     return (argument.get(variant) or {}).get(field)
-
-
-def _zero_bound(named: Record) -> Record:
-    return {**named, "arg": {"as_int": 0}} if named["name"] == "b" else named
 
 
 _AT_LEAST_ZERO = trees.expression_edit(lambda text: re.sub(r">= 2$", ">= 0", text))

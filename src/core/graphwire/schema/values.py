@@ -129,6 +129,23 @@ DTYPE_NAMES: dict[ScalarType, str] = {
     ScalarType.UINT64: "uint64",
 }
 """torch's name of each numbered element type (`torch.float32` without its prefix)."""
+LAYOUT_NAMES: dict[Layout, str] = {
+    Layout.SparseCoo: "sparse_coo",
+    Layout.SparseCsr: "sparse_csr",
+    Layout.SparseCsc: "sparse_csc",
+    Layout.SparseBsr: "sparse_bsr",
+    Layout.SparseBsc: "sparse_bsc",
+    Layout._mkldnn: "_mkldnn",
+    Layout.Strided: "strided",
+}
+"""torch's name of each numbered layout."""
+MEMORY_FORMAT_NAMES: dict[MemoryFormat, str] = {
+    MemoryFormat.ContiguousFormat: "contiguous_format",
+    MemoryFormat.ChannelsLast: "channels_last",
+    MemoryFormat.ChannelsLast3d: "channels_last_3d",
+    MemoryFormat.PreserveFormat: "preserve_format",
+}
+"""torch's name of each numbered memory format."""
 
 _OF_SIZES = {
     1: "uint8 int8 bool float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2"

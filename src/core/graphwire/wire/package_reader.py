@@ -118,6 +118,13 @@ class LayoutSpec(msgspec.Struct, frozen=True):
         return bool([name for name in reader.names if name.startswith(start) and name.endswith(end)])
 
 
+def _flat(
+    name: str, releases: str, suffix: str, examples: str, marker: str, untyped: frozenset[str]
+) -> LayoutSpec:
+    state, constants = _STATE + suffix, _CONSTANTS + suffix
+    return LayoutSpec(name, releases, _PROGRAM, state, constants, examples, _FLAT_EXTRA, marker, untyped)
+
+
 _PROGRAM = "serialized_exported_program.json"
 _STATE = "serialized_state_dict"
 _CONSTANTS = "serialized_constants"
@@ -132,39 +139,10 @@ LAYOUTS: dict[str, LayoutSpec] = {
     spec.name: spec
     for spec in (
         LayoutSpec("A1", "2.1", _PROGRAM, f"{_STATE}.json", "", "", _FLAT_EXTRA, _PROGRAM),
-        LayoutSpec(
-            "A2",
-            "2.2",
-            _PROGRAM,
-            f"{_STATE}.json",
-            f"{_CONSTANTS}.json",
-            "",
-            _FLAT_EXTRA,
-            f"{_CONSTANTS}.json",
-            _SINCE_2_2,
-        ),
-        LayoutSpec(
-            "A3",
-            "2.3",
-            _PROGRAM,
-            f"{_STATE}.pt",
-            f"{_CONSTANTS}.pt",
-            "",
-            _FLAT_EXTRA,
-            f"{_STATE}.pt",
-            _SINCE_2_3,
-        ),
-        LayoutSpec(
-            "A4",
-            "2.4 to 2.7",
-            _PROGRAM,
-            f"{_STATE}.pt",
-            f"{_CONSTANTS}.pt",
-            _EXAMPLES,
-            _FLAT_EXTRA,
-            _EXAMPLES,
-            _SINCE_2_3 | {"float8_e8m0fnu"},  # 2.7 only; earlier schemas have no number for the type
-        ),
+        _flat("A2", "2.2", ".json", "", f"{_CONSTANTS}.json", _SINCE_2_2),
+        _flat("A3", "2.3", ".pt", "", f"{_STATE}.pt", _SINCE_2_3),
+        # 2.7 only reads the eight bits of exponents; earlier schemas have no number for the type
+        _flat("A4", "2.4 to 2.7", ".pt", _EXAMPLES, _EXAMPLES, _SINCE_2_3 | {"float8_e8m0fnu"}),
         LayoutSpec(
             "B1",
             "2.8",

@@ -33,23 +33,6 @@ from graphwire.analysis.canonical.symbol_names import content_bytes, content_flo
 # The forms in the last line are references. Their name or content is filled in later, in place.
 
 
-_LAYOUTS: Final = {
-    schema.Layout.SparseCoo: "sparse_coo",
-    schema.Layout.SparseCsr: "sparse_csr",
-    schema.Layout.SparseCsc: "sparse_csc",
-    schema.Layout.SparseBsr: "sparse_bsr",
-    schema.Layout.SparseBsc: "sparse_bsc",
-    schema.Layout._mkldnn: "_mkldnn",
-    schema.Layout.Strided: "strided",
-}
-_MEMORY_FORMATS: Final = {
-    schema.MemoryFormat.ContiguousFormat: "contiguous_format",
-    schema.MemoryFormat.ChannelsLast: "channels_last",
-    schema.MemoryFormat.ChannelsLast3d: "channels_last_3d",
-    schema.MemoryFormat.PreserveFormat: "preserve_format",
-}
-
-
 class References(NamedTuple):
     """The references found in arguments, in order. Each comes with the list whose last item is to be filled in."""
 
@@ -74,7 +57,7 @@ def argument_content(argument: schema.Argument, found: References) -> Any:
 
 def layout_content(layout: schema.Layout, name: str | None = None) -> str:
     """Return torch's name of a layout, including layouts without a number in the schema."""
-    return name or _LAYOUTS.get(layout, "unknown")
+    return name or schema.LAYOUT_NAMES.get(layout, "unknown")
 
 
 def _value(name: str, found: References) -> list[Any]:
@@ -171,7 +154,9 @@ _CONTENT: Final[dict[str, Content]] = {
     "as_float": lambda value, _found: content_float(value),
     "as_scalar_type": _kind("dtype", lambda value: schema.DTYPE_NAMES.get(value, "unknown")),
     "as_graph": _graph,
-    "as_memory_format": _kind("memory format", lambda value: _MEMORY_FORMATS.get(value, "unknown")),
+    "as_memory_format": _kind(
+        "memory format", lambda value: schema.MEMORY_FORMAT_NAMES.get(value, "unknown")
+    ),
     "as_layout": _kind("layout", layout_content),
     "as_sym_bool": _sym_bool_argument,
     "as_custom_obj": _object,

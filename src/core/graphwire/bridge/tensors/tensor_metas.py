@@ -402,13 +402,7 @@ NAMED_DTYPES: dict[str, torch.dtype] = {
 }
 
 LAYOUTS: dict[schema.Layout, torch.layout] = {
-    schema.Layout.SparseCoo: torch.sparse_coo,
-    schema.Layout.SparseCsr: torch.sparse_csr,
-    schema.Layout.SparseCsc: torch.sparse_csc,
-    schema.Layout.SparseBsr: torch.sparse_bsr,
-    schema.Layout.SparseBsc: torch.sparse_bsc,
-    schema.Layout._mkldnn: private.mkldnn_layout,
-    schema.Layout.Strided: torch.strided,
+    kind: getattr(torch, name) for kind, name in schema.LAYOUT_NAMES.items()
 }
 LAYOUT_KINDS: dict[torch.layout, schema.Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
 NAMED_LAYOUTS: dict[str, torch.layout] = {
@@ -416,10 +410,7 @@ NAMED_LAYOUTS: dict[str, torch.layout] = {
 }
 
 MEMORY_FORMATS: dict[schema.MemoryFormat, torch.memory_format] = {
-    schema.MemoryFormat.ContiguousFormat: torch.contiguous_format,
-    schema.MemoryFormat.ChannelsLast: torch.channels_last,
-    schema.MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
-    schema.MemoryFormat.PreserveFormat: torch.preserve_format,
+    kind: getattr(torch, name) for kind, name in schema.MEMORY_FORMAT_NAMES.items()
 }
 MEMORY_FORMAT_KINDS: dict[torch.memory_format, schema.MemoryFormat] = {
     f: kind for kind, f in MEMORY_FORMATS.items()

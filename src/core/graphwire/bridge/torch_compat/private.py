@@ -290,10 +290,6 @@ def predispatch_functions() -> list[Callable[..., Any]]:
     return functions if call is None else [*functions, call]
 
 
-mkldnn_layout = torch._mkldnn
-"""The layout of tensors in the format of oneDNN."""
-
-
 class no_torch_function(Resource):  # noqa: N801 # as torch names its own
     """A context manager that reads attributes of tensor subclasses directly, without `__torch_function__`."""
 

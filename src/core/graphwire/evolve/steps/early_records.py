@@ -209,7 +209,9 @@ def _symbolic(literal: str, value: Record, where: Where) -> Record:
 
 def module_stack_up(text: str) -> str:
     """Convert the text of 2.1 to the text of 2.2."""
-    return ";".join(f"{key},{inner[1:-1]}" for key, inner in (_pair(item) for item in text.split(";")))
+    return ";".join(
+        f"{key},{inner[1:-1]}" for key, inner in (item.partition(":")[::2] for item in text.split(";"))
+    )
 
 
 def module_stack_down(text: str) -> str:
@@ -238,11 +240,6 @@ def stack_with_commas(metadata: dict[str, str]) -> dict[str, str]:
         return metadata
     whole = ";".join(",".join(row) for row in json.loads(metadata[EXACT_STACK]))
     return {**{key: value for key, value in metadata.items() if key != EXACT_STACK}, "nn_module_stack": whole}
-
-
-def _pair(item: str) -> tuple[str, str]:
-    key, _, inner = item.partition(":")
-    return key, inner
 
 
 # ------------------------------------------------------------------ converts constants of a graph of schema 1 to inputs

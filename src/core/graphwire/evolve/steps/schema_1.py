@@ -139,14 +139,6 @@ def _hint_down(expression: Record) -> Record:
     return {"as_expr": {"expr_str": expression["expr_str"], "hint": hint.get("as_int")}}
 
 
-def _condition_up(text: str) -> Record:
-    return {"as_expr": {"expr_str": text, "hint": None}}
-
-
-def _condition_down(expression: Record) -> Record:
-    return {"as_expr": expression["expr_str"]}
-
-
 def _graph_up(graph: Record, where: Where) -> Record:
     values = {name: value["meta"] for name, value in graph["tensor_values"].items()}
     graph = {**graph, "tensor_values": values}
@@ -179,7 +171,7 @@ _UP = Edits(
     node=_metadata_edit("source_fn", "source_fn_stack", lambda text: text, early_records.module_stack_up),
     graph=_graph_up,
     sym_int=variant_edit("as_expr", _hint_up),
-    sym_bool=variant_edit("as_expr", _condition_up),
+    sym_bool=variant_edit("as_expr", lambda text: {"as_expr": {"expr_str": text, "hint": None}}),
 )
 _DOWN = Edits(
     node=_metadata_edit(
@@ -187,7 +179,7 @@ _DOWN = Edits(
     ),
     graph=_graph_down,
     sym_int=variant_edit("as_expr", _hint_down),
-    sym_bool=variant_edit("as_expr", _condition_down),
+    sym_bool=variant_edit("as_expr", lambda expression: {"as_expr": expression["expr_str"]}),
 )
 
 STEP = Step(

@@ -353,14 +353,7 @@ class _Ends:
         """Do nothing: whoever opened the file closes it."""
 
 
-_LAYOUTS = {
-    "torch.strided": schema.Layout.Strided,
-    "torch.sparse_coo": schema.Layout.SparseCoo,
-    "torch.sparse_csr": schema.Layout.SparseCsr,
-    "torch.sparse_csc": schema.Layout.SparseCsc,
-    "torch.sparse_bsr": schema.Layout.SparseBsr,
-    "torch.sparse_bsc": schema.Layout.SparseBsc,
-}
+_LAYOUTS = {f"torch.{name}": layout for layout, name in schema.LAYOUT_NAMES.items()}
 _MAX_DEPTH = 100
 """The nesting depth of containers, limited because `_flatten` recurses."""
 

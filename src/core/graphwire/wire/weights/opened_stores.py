@@ -30,7 +30,7 @@ from graphwire.wire.limits import DEFAULT_ATTEMPTS, DEFAULT_LIMITS, Attempts, Li
 from graphwire.wire.remote_files import RemoteSource
 from graphwire.wire.weights.folder import Folder, RemoteFolder
 from graphwire.wire.weights.matching import RANK_REMEDY
-from graphwire.wire.weights.reference_table import is_dense, tiles, used_files
+from graphwire.wire.weights.reference_table import is_dense, tiles
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
 _CHANGED = "Restore the files, or pass weights= to use others on purpose"
@@ -302,7 +302,7 @@ class OpenedStores(Closing):
         tensors, other types and shapes."""
         problems: list[errors.Problem] = []
         usable: set[int] = set()
-        for store in sorted(used_files(self.references, records)):
+        for store in sorted({region.store for record in records for region in record.regions}):
             found = list(self._store_problems(store))
             problems += found
             if not found:
@@ -381,15 +381,6 @@ class OpenedStores(Closing):
                         "size",
                         f"the file has {size:,} bytes, and {facts.nbytes:,} when the program was saved",
                     )
-
-    def check(self, records: Collection[RecordReference]) -> None:
-        """Check the stores that records need, without reading elements.
-
-        Raises:
-            WeightsError: a file or a tensor is missing or changed; the error lists all of them.
-        """
-        if problems := self.problems(records):
-            raise errors.WeightsError(problems, remedy=_REMEDY if self.checked else "")
 
     def close(self) -> None:
         """Close the files. Mapped memory stays valid."""

@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -197,7 +197,7 @@ def copy_box(
         axes = [*(Axis(each.size, each.source * 2, each.target * 2) for each in axes), Axis(2, 1, 1)]
         item //= 2
     merged = _merged(axes)
-    inner, outer = _split(merged)
+    *outer, inner = merged
     if inner.source == inner.target == 1:
         _copy_runs(source, start, target, first, outer, inner.size * item, item)
     else:
@@ -214,10 +214,6 @@ def _merged(axes: Sequence[Axis]) -> list[Axis]:
         else:
             merged.append(axis)
     return merged or [Axis(1, 1, 1)]
-
-
-def _split(axes: list[Axis]) -> tuple[Axis, list[Axis]]:
-    return axes[-1], axes[:-1]
 
 
 def _offsets(axes: Sequence[Axis]) -> Iterator[tuple[int, int]]:
@@ -268,7 +264,8 @@ def _copy_scattered(
     cells = target.cast(form)
     base = first // item
     span = (inner.size - 1) * inner.source + 1
-    rows = axes[-2] if len(axes) > 1 and _spans_meet(axes[-2], span, item) else None
+    # Rows with short gaps between them are read together.
+    rows = axes[-2] if len(axes) > 1 and (axes[-2].source - span) * item < _FEW_BYTES else None
     above = axes[:-2] if rows else axes[:-1]
     for there, here in _offsets(above):
         if rows is None:
@@ -299,11 +296,6 @@ def _copy_scattered(
             else:
                 for index in range(count):
                     _scatter(cells, at + index * rows.target, inner, data, index * rows.source)
-
-
-def _spans_meet(rows: Axis, span: int, item: int) -> bool:
-    """Return whether the gaps between rows are so short that rows are read together."""
-    return (rows.source - span) * item < _FEW_BYTES
 
 
 def _scatter(cells: memoryview, at: int, axis: Axis, data: memoryview, begin: int) -> None:
@@ -504,8 +496,3 @@ def counts_of(region: schema.Region) -> list[int]:
 def strides_of(region: schema.Region) -> list[int]:
     """Return the strides of a region in its record, in elements."""
     return row_major(counts_of(region)) if region.strides is None else region.strides
-
-
-def used_files(references: schema.WeightReferences, records: Iterable[schema.RecordReference]) -> set[int]:
-    """Return the indexes of the stores that records need."""
-    return {region.store for record in records for region in record.regions}
