@@ -246,12 +246,9 @@ def _first_item(wanted: list[Any], given: list[Any]) -> str:
 
 
 def _floats(wanted: dict[str, Any], given: dict[str, Any]) -> tuple[str, str] | None:
-    if (
-        list(wanted) == ["float"] == list(given)
-        and isinstance(wanted["float"], str)
-        and isinstance(given["float"], str)
-    ):
-        return wanted["float"], given["float"]
+    match wanted, given:
+        case {"float": str(one), **more}, {"float": str(other), **others} if not more and not others:
+            return one, other
     return None
 
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphwire.cli.files import FOUND, OK
+from graphwire.cli.files import FOUND, OK, raise_error
 from graphwire.cli.options import add_json, add_options, add_storage_options
 from graphwire.cli.terminal import Output
 from graphwire.display import Section, size_text
@@ -87,7 +87,7 @@ def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
 
     seen: set[tuple[int, int]] = set()
     skipped = None if blobs.is_remote else _identity(Path(blobs.path))
-    for above, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+    for above, folders, names in os.walk(folder, onerror=raise_error, followlinks=True):
         identity = _identity(Path(above))
         if identity in seen:
             folders.clear()
@@ -134,10 +134,6 @@ def _remote_archives(place: RemoteFile, blobs: Folder | RemoteFolder) -> Iterato
         with closing(open_remote(file, DEFAULT_ATTEMPTS)) as opened:
             if opened.size >= len(_ZIP) and opened.read_at(0, len(_ZIP)) == _ZIP:
                 yield file
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 _STORE = "blobs"

@@ -108,7 +108,7 @@ def _inputs_of_word(word: str) -> Iterator[Input]:
 def _files_below(folder: Path) -> Iterator[Input]:
     found = False
     try:
-        for above, folders, names in os.walk(folder, onerror=_raise):
+        for above, folders, names in os.walk(folder, onerror=raise_error):
             folders.sort()
             for name in sorted(names):
                 file = Path(above, name)
@@ -127,7 +127,8 @@ def _none(word: str, problem: str, remedy: str) -> Input:
     return Input(word, Path(word), PurePath(), ArchiveError(problem, remedy=remedy).of(word))
 
 
-def _raise(error: OSError) -> None:
+def raise_error(error: OSError) -> None:
+    """Raise an error that `os.walk` only reports."""
     raise error
 
 

@@ -9,7 +9,6 @@ class TestPacked(WeightStoreContract):
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 import shutil
@@ -27,8 +26,9 @@ from graphwire.registry import Chunk, NewTensor, StoredBytes, StoreIndex, Weight
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.suites import ProviderSuite
 from graphwire.wire.archive.digests import chunk_digest
-from graphwire.wire.archive.source import FileSource
+from graphwire.wire.archive.source import BufferSource, FileSource
 from graphwire.wire.weights.folder import Folder
+from graphwire.wire.weights.reference_table import Axis, copy_box, row_major
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0,), (2, 0, 3), (1,), (7,), (2, 1, 5), (1,) * 12)
 _NAMES = (
@@ -389,7 +389,7 @@ def _content(folder: Folder, index: StoreIndex, name: str) -> bytes:
     stored = index.tensors[name]
     item = ITEM_SIZES[stored.dtype]
     content = bytearray(math.prod(stored.shape) * item)
-    covered = 0
+    covered, strides = 0, row_major(stored.shape)
     for chunk in stored.chunks:
         assert len(chunk.start) == len(chunk.sizes) == len(stored.shape)
         assert all(
@@ -397,11 +397,11 @@ def _content(folder: Folder, index: StoreIndex, name: str) -> bytes:
             for first, size, whole in zip(chunk.start, chunk.sizes, stored.shape, strict=True)
         )
         nbytes = math.prod(chunk.sizes) * item
-        part = _bytes_of(folder, index, chunk, nbytes)
+        part = BufferSource(_bytes_of(folder, index, chunk, nbytes))
         covered += nbytes
-        for row, at in enumerate(_rows(stored.shape, chunk.start, chunk.sizes)):
-            width = (chunk.sizes[-1] if chunk.sizes else 1) * item
-            content[at * item : at * item + width] = part[row * width : (row + 1) * width]
+        first = sum(at * stride for at, stride in zip(chunk.start, strides, strict=True))
+        axes = [Axis(*each) for each in zip(chunk.sizes, row_major(chunk.sizes), strides, strict=True)]
+        copy_box(part, 0, memoryview(content), first * item, axes, item)
     assert covered == len(content)
     return bytes(content)
 
@@ -426,18 +426,6 @@ def _read_by_store(stored: StoredBytes, offset: int, nbytes: int) -> bytes:
         assert 0 < count <= nbytes - done, f"`read_into` returned {count} for a view of {nbytes - done} bytes"
         done += count
     return bytes(content)
-
-
-def _rows(shape: tuple[int, ...], start: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[int]:
-    """Yield where each row of a box begins in a tensor, in elements."""
-    if 0 in sizes:
-        return
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    last = start[-1] if start else 0
-    for place in itertools.product(
-        *(range(first, first + size) for first, size in zip(start[:-1], sizes[:-1], strict=True))
-    ):
-        yield last + sum(index * stride for index, stride in zip(place, strides, strict=False))
 
 
 def _contents(folder: Folder) -> dict[str, bytes]:

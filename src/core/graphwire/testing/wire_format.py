@@ -51,8 +51,6 @@ SMALL: dict[str, Tree] = {
 _EDGES = [0, 5, 7, 8, 15, 16, 31, 32, 53, 63, 64, 65, 4096]
 INTS = sorted({sign * (1 << bits) + more for bits in _EDGES for sign in (1, -1) for more in (-1, 0, 1)})
 INTS += [23, 24, -24, -25, 10**40, -(10**40), 10**4300 - 1, 1 - 10**4300]
-TOO_LONG = [10**4300, -(10**4300), 1 << 100_000]
-"""Integers of more than 4,300 digits."""
 FLOATS = [0.0, -0.0, 1.0, -1.5, 0.1, 1e22, 1e-5, 5e-324, 2.0**53]
 FLOATS += [sys.float_info.max, math.inf, -math.inf, math.nan]
 TEXTS = ["", "a", "é", "日本語", "😀", "\0", '"\\/', "\n\t\r\x1f\x7f"]
@@ -62,14 +60,16 @@ TEXTS += ["null", "NaN", "-Infinity", "1", "\uffff", "\U0010ffff"]
 BYTES = [b"", b"\0", b"\xff\xfe", bytes(range(256)), b"ab" * 40_000]
 SCALARS: list[Tree] = [None, True, False, *INTS, *FLOATS, *TEXTS, *BYTES]
 CONTAINERS: list[Tree] = [[], {}, [[]], [{}], {"": {}}, {"a": []}, [None], list(range(70_000))]
-CONTAINERS += [[[], [[]], {}]]
+_PART: Tree = [{"a": 1}]
+CONTAINERS += [[[], [[]], {}], {"é": 1, "e\u0301": 2}, {"one": _PART, "two": _PART}]
 KEYS = ["", " ", "$", ".", "a.b", "\0", "a\0b", "é", "0", "-1", "null", "__class__"]
 KEYS += ["$bytes", "$float", "$ref", "$$x"]
 IN_TAGS: list[Tree] = ["AAAA", "nan", "inf", 1, None, [], {}, b"x", math.inf, {"$bytes": "AAAA"}]
 """Values of a key that looks like a tag of a format."""
 
 FOREIGN: list[Any] = [(), (1, 2), set(), frozenset(), object(), 1j, bytearray(b"x"), memoryview(b"x"), int]
-FOREIGN += [_Text("x"), _Number.ONE]
+FOREIGN += [_Text("x"), _Number.ONE, 10**4300, -(10**4300), 1 << 100_000]
+"""Values that are not trees, and integers of more than 4,300 digits."""
 FOREIGN_KEYS: list[Any] = [1, None, True, 1.5, b"k", (), _Text("k")]
 STRANGERS = [b"", b"\0", b"PK\x03\x04", b"\x80\x02}q\x00.", b"\x89PNG\r\n", b"hello", b"\x7fELF"]
 STRANGERS += [b"\xff" * 64, b"\0" * 64]
@@ -144,17 +144,10 @@ class WireFormatContract(ProviderSuite):
     def test_similar_values_stay_apart(self) -> None:
         self._comes_back([0, False, 0.0, -0.0, "", "0", b"", b"0", None, [], {}, 1, True, 1.0, "1", b"1"])
 
-    def test_texts_that_look_alike_stay_apart(self) -> None:
-        self._comes_back({"é": 1, "e\u0301": 2})
-
     def test_dicts_keep_their_order(self) -> None:
         names = [f"k{index * 7919 % 1000}" for index in range(1000)]
         self._comes_back({name: {inner: None for inner in ("b", "a", "c")} for name in names})
         self._comes_back(dict.fromkeys(reversed(names)))
-
-    def test_a_shared_part_is_written_each_time(self) -> None:
-        part: Tree = [{"a": 1}]
-        self._comes_back({"one": part, "two": part})
 
     def test_decode_reads_any_buffer(self) -> None:
         data = self.wire_format.encode(SMALL)
@@ -253,13 +246,6 @@ class WireFormatContract(ProviderSuite):
     @pytest.mark.parametrize("key", FOREIGN_KEYS, ids=lambda key: type(key).__name__)
     def test_a_key_that_is_no_text_is_refused(self, key: Any) -> None:
         trees: list[Any] = [{key: 1}, [{"a": {key: 1}}], {"a": 1, key: 2}]
-        for tree in trees:
-            with pytest.raises(FormatError):
-                self.wire_format.encode(tree)
-
-    @pytest.mark.parametrize("value", TOO_LONG, ids=lambda value: f"{value.bit_length()} bits")
-    def test_an_integer_of_more_than_4300_digits_is_refused(self, value: int) -> None:
-        trees: list[Tree] = [value, {"a": [1, value]}]
         for tree in trees:
             with pytest.raises(FormatError):
                 self.wire_format.encode(tree)
