@@ -17,24 +17,9 @@ from graphwire import errors
 from graphwire.analysis.load_report import Disclosure, LoadReport, Omission, StepReport, disclosures
 from graphwire.analysis.validation.program_rules import check_payloads, validate
 from graphwire.analysis.validation.value_rules import weight_problems
+from graphwire.api import options, weights
 from graphwire.api.documents import ProgramRecords, program_at_current_schema, read_records
 from graphwire.api.error_boundary import Boundary
-from graphwire.api.options import (
-    StorageOptions,
-    check_choice,
-    check_limits,
-    check_storage_options,
-    check_types,
-    group_names,
-    public_function,
-)
-from graphwire.api.weights import (
-    AS_SAVED,
-    AttachedWeights,
-    LoadWeights,
-    check_weights_choice,
-    located_weights,
-)
 from graphwire.evolve.plain_values import walk_nodes
 from graphwire.evolve.planner import plan_for
 from graphwire.evolve.step import release_of, releases_with, version_of
@@ -69,7 +54,7 @@ def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concate
     def bounded(archive: Archive, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if args or kwargs:
-                check_types(function, (archive, *args), kwargs, errors.DecodeError)
+                options.check_types(function, (archive, *args), kwargs, errors.DecodeError)
             return function(archive, *args, **kwargs)
         except Exception as error:
             if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
@@ -92,16 +77,16 @@ class Archive(Closing):
         file: Readable,
         registry: Registry,
         limits: Limits,
-        weights_from: LoadWeights = AS_SAVED,
+        weights_from: weights.LoadWeights = weights.AS_SAVED,
         rank: int | None = None,
-        storage_options: StorageOptions = None,
+        storage_options: options.StorageOptions = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        check_limits(limits)
-        check_storage_options(storage_options)
+        options.check_limits(limits)
+        options.check_storage_options(storage_options)
         file = located(file, storage_options)
-        weights_from = located_weights(weights_from, storage_options)
-        check_weights_choice(weights_from, tensors=True)
+        weights_from = weights.located_weights(weights_from, storage_options)
+        weights.check_weights_choice(weights_from, tensors=True)
         self.registry = registry
         self.file = file_name(file)
         """The name of the file in messages: its path, or a description of its source."""
@@ -120,7 +105,7 @@ class Archive(Closing):
             self._package = package_reader.Package(self._bare.archive, registry, limits=limits)
         try:
             references = None if self._bare is not None else self._package.references
-            self.weights = AttachedWeights(
+            self.weights = weights.AttachedWeights(
                 references, file, weights_from, rank, registry, limits, self._cache
             )
             """The weights that are not in the file."""
@@ -395,7 +380,7 @@ class Archive(Closing):
         from graphwire.api.loading import decode_from
         from graphwire.bridge.module.module import decode_module
 
-        check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
+        options.check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
         loaded = decode_from(
             partial(decode_module, check_guards=check_guards),
             self,
@@ -403,7 +388,7 @@ class Archive(Closing):
             device=device,
             copy=copy,
             unknown_ops=unknown_ops,
-            names=group_names(groups),
+            names=options.group_names(groups),
         )
         for text in loaded.warnings:
             warnings.warn(text, errors.GraphwireWarning, stacklevel=3)
@@ -606,15 +591,15 @@ def _collected(problems: list[errors.Problem], place: str, boundary: Boundary) -
         problems.append(errors.Problem(f"{place} {error.place}".rstrip(), "document", what))
 
 
-@public_function("file")
+@options.public_function("file")
 def open(
     file: Readable,
     *,
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    weights_from: LoadWeights = AS_SAVED,
+    weights_from: weights.LoadWeights = weights.AS_SAVED,
     rank: int | None = None,
-    storage_options: StorageOptions = None,
+    storage_options: options.StorageOptions = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Archive:
     """Open a file to read its programs as schema records, without torch.

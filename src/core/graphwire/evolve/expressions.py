@@ -18,14 +18,8 @@ from msgspec.structs import replace
 
 from graphwire.evolve.trees import ROOT, Record, Refuse, Where, with_module
 from graphwire.schema import Program, RangeConstraint, Version
+from graphwire.schema.texts import operations
 from graphwire.schema.texts.infix import format_infix, parse_infix
-from graphwire.schema.texts.operations import (
-    OPERATIONS,
-    Expression,
-    call,
-    format_expression,
-    parse_expression,
-)
 
 _ASSUMPTIONS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
     "zuf": (),
@@ -45,7 +39,7 @@ _OLD_NAME = rf"\b({'|'.join(_OLD_NAMES)})\("
 
 _INFIX_OPERATIONS = frozenset(
     {"Integer", "Rational", "Symbol", "true", "false"}.union(
-        row.name for row in OPERATIONS.values() if row.since == "2.1"
+        row.name for row in operations.OPERATIONS.values() if row.since == "2.1"
     )
 )
 """The operations that a reader of infix text (torch 2.1 to 2.5) supports in sizes and conditions."""
@@ -64,7 +58,7 @@ def to_constructor(text: str) -> str:
         ExpressionError: the text does not match the grammar.
     """
     expression = parse_infix(_with_newer_names(text))
-    return format_expression(_with_symbols(expression, lambda name: (name, *assumptions_of(name))))
+    return operations.format_expression(_with_symbols(expression, lambda name: (name, *assumptions_of(name))))
 
 
 def _with_newer_names(text: str) -> str:
@@ -77,13 +71,13 @@ def to_infix(text: str) -> str:
     Raises:
         ExpressionError: the text does not match the grammar.
     """
-    return format_infix(parse_expression(text))
+    return format_infix(operations.parse_expression(text))
 
 
 def foreign_operations(text: str) -> list[str]:
     """Return the operations in constructor text that readers of infix text do not support, each once."""
     found: dict[str, None] = {}
-    pending = [parse_expression(text)]
+    pending = [operations.parse_expression(text)]
     while pending:
         part = pending.pop()
         if part.head not in _INFIX_OPERATIONS:
@@ -106,13 +100,15 @@ def rename_symbols(text: str, old: str, new: str) -> str:
     return format_infix(_with_symbols(parse_infix(text), rename))
 
 
-def _with_symbols(expression: Expression, symbol: Callable[[str], tuple[object, ...]]) -> Expression:
+def _with_symbols(
+    expression: operations.Expression, symbol: Callable[[str], tuple[object, ...]]
+) -> operations.Expression:
     head, args = expression
     if head == "Symbol":
-        return Expression("Symbol", symbol(args[0]))
+        return operations.Expression("Symbol", symbol(args[0]))
     if not expression.operands:
         return expression
-    return call(head, [_with_symbols(operand, symbol) for operand in expression.operands])
+    return operations.call(head, [_with_symbols(operand, symbol) for operand in expression.operands])
 
 
 # ----------------------------------------- orders values so that each symbol appears alone before an expression uses it

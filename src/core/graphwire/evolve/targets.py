@@ -12,15 +12,8 @@ from msgspec.structs import astuple, replace
 
 from graphwire import schema
 from graphwire.errors import Obstacle, SchemaVersionError
+from graphwire.evolve import step
 from graphwire.evolve.availability import is_nameless, newest_release, release_with
-from graphwire.evolve.step import (
-    COMPACT_5_3,
-    REFUSING,
-    RELEASES,
-    first_release,
-    literal_as_value,
-    result_place,
-)
 from graphwire.evolve.trees import OURS, Record
 from graphwire.evolve.vocabulary import FIELDS, TYPES
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, to_tree
@@ -62,7 +55,7 @@ def _target(name: str, version: schema.Version, layout: str | None) -> Target:
     return Target(
         name,
         version,
-        (name if name.startswith("torch-") else first_release(version)).removeprefix("torch-"),
+        (name if name.startswith("torch-") else step.first_release(version)).removeprefix("torch-"),
         layout,
         "true" if version >= schema.Version(8, 2) or version == schema.DRAFT else "[]",
         "text" if version >= schema.Version(8, 7) else "token",
@@ -73,11 +66,11 @@ def _targets() -> dict[str, Target]:
     rows: dict[str, tuple[schema.Version, str | None]] = {}
     versions: dict[schema.Version, str | None] = {}
     layout = ""
-    for release, version in RELEASES.items():
+    for release, version in step.RELEASES.items():
         layout = _NEW_LAYOUTS.get(release, layout)
         rows[f"torch-{release}"] = version, layout
         versions.setdefault(version, layout)
-    versions |= {COMPACT_5_3: versions[schema.Version(5, 3)], schema.DRAFT: None}
+    versions |= {step.COMPACT_5_3: versions[schema.Version(5, 3)], schema.DRAFT: None}
     rows |= {str(version): (version, layout) for version, layout in versions.items()}
     return {name: _target(name, *row) for name, row in rows.items()}
 
@@ -125,7 +118,7 @@ def _nearest(name: str, release: str) -> list[str]:
     found = difflib.get_close_matches(name, TARGETS, n=_MOST_NEAR)
     if release:
         wanted = _order(release)
-        found.insert(0, f"torch-{min(RELEASES, key=lambda each: abs(_order(each) - wanted))}")
+        found.insert(0, f"torch-{min(step.RELEASES, key=lambda each: abs(_order(each) - wanted))}")
     return list(dict.fromkeys(found))[:_MOST_NEAR]
 
 
@@ -136,8 +129,8 @@ def _order(release: str) -> float:
 
 
 _KNOWN: Final = (
-    f"Targets are {INSTALLED} (the installed release), the releases {next(iter(RELEASES))} to {next(reversed(RELEASES))},"
-    " and the schemas and drafts that `graphwire targets FILE` lists"
+    f"Targets are {INSTALLED} (the installed release), the releases {next(iter(step.RELEASES))} to"
+    f" {next(reversed(step.RELEASES))}, and the schemas and drafts that `graphwire targets FILE` lists"
 )
 
 
@@ -154,7 +147,7 @@ def _installed() -> str:
     except metadata.PackageNotFoundError:
         raise SchemaVersionError(
             "the target 'torch' is the installed release, but torch is not installed",
-            remedy=f"Name a release, such as torch-{next(reversed(RELEASES))}",
+            remedy=f"Name a release, such as torch-{next(reversed(step.RELEASES))}",
         ).about("target") from None
 
 
@@ -200,7 +193,7 @@ _NO_NEW: Final = (None,) * (len(schema.ARGUMENT_VARIANTS) - _OLD)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 _NEW_FIELDS: Final = {
     (kind, name): row.since
-    for kind in REFUSING
+    for kind in step.REFUSING
     for name, row in FIELDS[kind].items()
     if row.says and row.since is not None and row.since > _ARCHIVE
 }
@@ -233,7 +226,7 @@ def first_reader(program: schema.Program, *, is_json: bool) -> str:
                 if (since := _since(argument, "call")) is None:
                     return OURS_FIRST
                 newest = max(newest, since)
-    releases = {first_release(newest).removeprefix("torch-")}
+    releases = {step.first_release(newest).removeprefix("torch-")}
     for target in targets:
         release = release_with(target)
         if release is None:
@@ -291,7 +284,7 @@ def _needed(graph: schema.Graph, top: bool) -> Iterator[schema.Version | None]:
 
 def _place_of(node: schema.Node) -> schema.Place:
     stub: Record = {"target": node.target, "outputs": node.outputs}
-    return result_place({**stub, "is_hop_single_tensor_return": node.is_hop_single_tensor_return})
+    return step.result_place({**stub, "is_hop_single_tensor_return": node.is_hop_single_tensor_return})
 
 
 def _since(argument: schema.Argument, place: schema.Place) -> schema.Version | None:
@@ -300,7 +293,7 @@ def _since(argument: schema.Argument, place: schema.Place) -> schema.Version | N
         if content is not None:
             if (
                 place not in ("argument", "call")
-                and literal_as_value(variant, to_tree(content), place) is not None
+                and step.literal_as_value(variant, to_tree(content), place) is not None
             ):
                 return None
             if variant == "as_scalar_type" and content in _NEW_TYPES:
@@ -317,7 +310,7 @@ def first_reader_of(version: schema.Version, program: schema.Program) -> str:
     """Return the first reader of a file by its own note or, without one, by its schema version."""
     if program.readable_from is not None:
         return program.readable_from
-    return OURS_FIRST if version == schema.DRAFT or version.variant else first_release(version)
+    return OURS_FIRST if version == schema.DRAFT or version.variant else step.first_release(version)
 
 
 # -------- converts stack traces from rows of a table, as in files of the first graphwire versions, to text on each node

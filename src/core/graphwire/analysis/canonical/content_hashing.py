@@ -17,14 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from graphwire import schema
-from graphwire.analysis.canonical import graph_content
-from graphwire.analysis.canonical.symbol_names import (
-    SymbolNames,
-    content_bytes,
-    content_float,
-    plain_content,
-    treespec_content,
-)
+from graphwire.analysis.canonical import graph_content, symbol_names
 from graphwire.analysis.elements import row_major_parts
 from graphwire.errors import MissingRecordError, SchemaError
 
@@ -80,7 +73,7 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
     """
     found = {}
     for key, each in named_payloads(payloads).items():
-        digest = hashlib.sha256(content_bytes(_meta_content(each.meta, each.sharing)))
+        digest = hashlib.sha256(symbol_names.content_bytes(_meta_content(each.meta, each.sharing)))
         if each.meta.placement is None:
             for part in _parts(payloads, each.record, each.meta):
                 digest.update(part)
@@ -237,7 +230,7 @@ class Arrangement(NamedTuple):
 
     signature: schema.GraphSignature
     form: graph_content.ArrangedGraph
-    symbols: SymbolNames
+    symbols: symbol_names.SymbolNames
 
 
 def content_hash(program: schema.Program, payloads: PayloadSet | None = None) -> str:
@@ -262,10 +255,10 @@ def document_hash(content: bytes, program: schema.Program, payloads: PayloadSet 
     found = hashlib.sha256(f"graphwire content {name}\0".encode() + content)
     if payloads is not None:
         encoded = [
-            [name, value.codec, plain_content(value.tree), value.tensors]
+            [name, value.codec, symbol_names.plain_content(value.tree), value.tensors]
             for name, value in sorted(program.encoded_values.items())
         ]
-        found.update(content_bytes([payload_contents(payloads), encoded]))
+        found.update(symbol_names.content_bytes([payload_contents(payloads), encoded]))
     return f"{name}:{found.hexdigest()}"
 
 
@@ -278,7 +271,7 @@ def program_content(program: schema.Program, arranged_already: Arrangement | Non
     Raises:
         SchemaError: nodes depend on each other's results in a cycle.
     """
-    return content_bytes(_content(program, arranged_already or arrangement(program)))
+    return symbol_names.content_bytes(_content(program, arranged_already or arrangement(program)))
 
 
 def arrangement(program: schema.Program) -> Arrangement:
@@ -291,7 +284,7 @@ def arrangement(program: schema.Program) -> Arrangement:
     signature, graph = _ordered_interface(module.signature, module.graph)
     form = graph_content.arrange_graph(graph, _interface_names(signature))
     texts = [text for each in graph_content.walk(form) for text in graph_content.expressions_of(each)]
-    return Arrangement(signature, form, SymbolNames(texts, program.range_constraints))
+    return Arrangement(signature, form, symbol_names.SymbolNames(texts, program.range_constraints))
 
 
 # --------------------------------------------------------------------------------------------------------- content
@@ -345,7 +338,7 @@ def _spec(spec: schema.InputSpec | schema.OutputSpec, names: Mapping[str, str]) 
 
 def _literal(value: schema.ConstantValue) -> Any:
     if value.as_float is not None:
-        return content_float(value.as_float)
+        return symbol_names.content_float(value.as_float)
     held = (value.as_bool, value.as_int, value.as_string)
     return next((each for each in held if each is not None), None)
 
@@ -368,7 +361,7 @@ def _module_calls(entries: Sequence[schema.ModuleCallEntry], names: Mapping[str,
             calls.append([entry.fqn])
             continue
         inputs, outputs = content(call.inputs), content(call.outputs)
-        structures = treespec_content(call.in_spec), treespec_content(call.out_spec)
+        structures = symbol_names.treespec_content(call.in_spec), symbol_names.treespec_content(call.out_spec)
         calls.append([entry.fqn, inputs, outputs, *structures, call.forward_arg_names or []])
     return calls
 

@@ -14,15 +14,8 @@ import torch
 from graphwire import schema
 from graphwire.bridge.module.input_conditions import Condition, input_conditions
 from graphwire.bridge.signature import check_guards
+from graphwire.bridge.torch_compat import pytree
 from graphwire.bridge.torch_compat.private import HAS_GUARDS, assert_in_graph
-from graphwire.bridge.torch_compat.pytree import (
-    children_of,
-    context_of,
-    flatten,
-    flatten_by_spec,
-    input_paths,
-    is_same_structure,
-)
 from graphwire.errors import DecodeError, InputError, shown, unless_interrupted
 
 
@@ -211,7 +204,7 @@ def input_checks(
         DecodeError: a guard refers to something that is no input.
     """
     graph = record.graph_module.graph
-    paths = list(input_paths(in_spec, names))
+    paths = list(pytree.input_paths(in_spec, names))
     numbers = {tuple(of for _, of in path): index for index, path in enumerate(paths)}
     of_guards, unchecked = check_guards(record, numbers, DecodeError)
     # As torch: without example inputs, it cannot write a function of guards.
@@ -260,22 +253,22 @@ class StructureCheck:
 
 def _leaves(spec: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any]:
     """Return the flat arguments of a call, which have the structure of the program's."""
-    by_position, by_name = children_of(spec)
+    by_position, by_name = pytree.children_of(spec)
     leaves: Sequence[Any]
-    keywords = context_of(by_name)
+    keywords = pytree.context_of(by_name)
     if kwargs.keys() != set(keywords):
         raise InputError(
             f"the keyword arguments are {sorted(kwargs)}, must be {sorted(keywords)}",
             remedy="Pass by keyword what was passed so at export, and the rest by position",
         )
     leaves = args if not kwargs else (*args, *[kwargs[key] for key in keywords])
-    wanted = children_of(by_position)
+    wanted = pytree.children_of(by_position)
     if len(args) != len(wanted):
         raise InputError(f"there are {len(args)} positional arguments, must be {len(wanted)}")
     if spec.num_leaves != len(leaves) or not _LEAVES.issuperset(map(type, leaves)):
         given = (tuple(args), {key: kwargs[key] for key in keywords})
-        structure = flatten(given)[1]
-        if not is_same_structure(structure, spec):
+        structure = pytree.flatten(given)[1]
+        if not pytree.is_same_structure(structure, spec):
             raise InputError(f"the arguments have the structure {structure}, must have {spec}")
-        leaves = flatten_by_spec(given, spec)
+        leaves = pytree.flatten_by_spec(given, spec)
     return leaves

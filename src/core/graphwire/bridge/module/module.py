@@ -18,6 +18,7 @@ import torch
 
 from graphwire import schema
 from graphwire.analysis.load_report import Omission
+from graphwire.bridge import program
 from graphwire.bridge.binding import bind_weights
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeRequest
 from graphwire.bridge.graph.graph import decode_graph
@@ -30,13 +31,6 @@ from graphwire.bridge.module.first_call import generate, may_wait, wait
 from graphwire.bridge.module.input_checks import StructureCheck, input_checks
 from graphwire.bridge.module.ordinary import is_ordinary
 from graphwire.bridge.module.program_module import ProgramModule
-from graphwire.bridge.program import (
-    decode_context,
-    decode_program,
-    decode_values,
-    leave_out,
-    tell_omitted,
-)
 from graphwire.bridge.signature import check_attributes, check_entry, check_parameters, parameter_names
 from graphwire.bridge.torch_compat.private import name_by_attributes, pytree_code, rename_builtins
 from graphwire.errors import DecodeError, located
@@ -56,13 +50,15 @@ def decode_module(request: DecodeRequest, *, check_guards: bool = True) -> Progr
         DecodeError, ArchiveError, ValidationError, WeightsError: as `decode_program` and `bind_weights`.
     """
     record, dropped = request.record, request.dropped
-    context = decode_context(request, describes=False)
+    context = program.decode_context(request, describes=False)
     module_record = record.graph_module
     signature = module_record.signature
     check_operators(context, module_record.graph)
-    state, constants = decode_values(context, request)
+    state, constants = program.decode_values(context, request)
     targets = [each.target for each in context.operators.values()]
-    load = functools.partial(decode_program, request._replace(given=None, dropped=[]), (state, constants))
+    load = functools.partial(
+        program.decode_program, request._replace(given=None, dropped=[]), (state, constants)
+    )
     if not is_ordinary(record, targets, state, constants):
         load()
     if request.given is not None:
@@ -101,9 +97,9 @@ def decode_module(request: DecodeRequest, *, check_guards: bool = True) -> Progr
         module.meta["custom"] = json.loads(custom)
     module.meta.update(decode_declared(context, module_record.metadata))
     describe_at_first_look(named, had_token, load)
-    tell_omitted(context, dropped)
+    program.tell_omitted(context, dropped)
     if unchecked:
-        leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), dropped)
+        program.leave_out(Omission(f"guards {', '.join(unchecked)}", "they refer to no input"), dropped)
     return module
 
 

@@ -28,13 +28,7 @@ from graphwire.evolve.steps.order import without_optional
 from graphwire.evolve.trees import Record, Where
 from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, fields_of_torch
 from graphwire.schema import VARIANTS
-from graphwire.schema.texts.treespec import (
-    TreeSpec,
-    format_treespec,
-    parse_treespec,
-    split_version,
-    treespec_nodes,
-)
+from graphwire.schema.texts import treespec
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, Unfolding, from_tree, provenance_of
 
 _RETURNED = "torch.return_types."
@@ -166,9 +160,9 @@ def _report_containers(tree: Record, resolved: _Resolved) -> None:
     unknown: dict[str, Where] = {}
     for where, text in trees.treespecs(tree):
         if _RETURNED in text or "@" in text:
-            for place, node, _ in treespec_nodes(parse_treespec(text)):
+            for place, node, _ in treespec.treespec_nodes(treespec.parse_treespec(text)):
                 name = node.type or ""
-                if name.startswith(_RETURNED) or split_version(name)[0] != name:
+                if name.startswith(_RETURNED) or treespec.split_version(name)[0] != name:
                     unknown.setdefault(name, where.at(f".{place}") if place else where)
     for name, where in unknown.items():
         resolved.refuse("containers", where, name)
@@ -178,18 +172,18 @@ def _with_contexts(call: Record) -> Record:
     """Write the contexts of dataclasses in a module call as texts, not as `[class, fields, fields that are None]`."""
     texts = {}
     for field in ("in_spec", "out_spec"):
-        spec = parse_treespec(call[field])
-        if any(_is_old_dataclass(node) for _, node, _ in treespec_nodes(spec)):
-            texts[field] = format_treespec(_with_texts(spec))
+        spec = treespec.parse_treespec(call[field])
+        if any(_is_old_dataclass(node) for _, node, _ in treespec.treespec_nodes(spec)):
+            texts[field] = treespec.format_treespec(_with_texts(spec))
     return {**call, **texts}
 
 
-def _with_texts(spec: TreeSpec) -> TreeSpec:
+def _with_texts(spec: treespec.TreeSpec) -> treespec.TreeSpec:
     context = json.dumps(spec.context[1:]) if _is_old_dataclass(spec) else spec.context
-    return TreeSpec(spec.type, context, [_with_texts(child) for child in spec.children])
+    return treespec.TreeSpec(spec.type, context, [_with_texts(child) for child in spec.children])
 
 
-def _is_old_dataclass(spec: TreeSpec) -> bool:
+def _is_old_dataclass(spec: treespec.TreeSpec) -> bool:
     match spec.context:
         case [str(), list(fields), list(none)]:
             return all(type(each) is str for each in (*fields, *none))

@@ -16,14 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from graphwire.evolve import trees
-from graphwire.evolve.expressions import (
-    foreign_operations,
-    infinity_to_unbounded,
-    to_constructor,
-    to_infix,
-    unbounded_to_infinity,
-)
+from graphwire.evolve import expressions, trees
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Record, Where
 from graphwire.schema import Version, by_variant, decode_float, encode_float
@@ -35,7 +28,7 @@ def up(tree: Record) -> Record:
     Raises:
         ExpressionError: an expression does not match the infix grammar.
     """
-    of_symbol = trees.expression_edit(cache(to_constructor))
+    of_symbol = trees.expression_edit(cache(expressions.to_constructor))
     tree = trees.rewrite(
         tree,
         trees.Edits(
@@ -46,12 +39,12 @@ def up(tree: Record) -> Record:
             graph=lambda graph, where: {**graph, "sym_float_values": graph.get("sym_float_values", {})},
         ),
     )
-    return infinity_to_unbounded(tree)
+    return expressions.infinity_to_unbounded(tree)
 
 
 def down(tree: Record, refuse: trees.Refuse) -> Record:
     """Convert 8.2 to 7.3."""
-    convert, foreign = cache(to_infix), cache(foreign_operations)
+    convert, foreign = cache(expressions.to_infix), cache(expressions.foreign_operations)
 
     of_text = trees.expression_edit(convert)
 
@@ -73,7 +66,7 @@ def down(tree: Record, refuse: trees.Refuse) -> Record:
             call=lambda call, where: trees.without(call, "forward_arg_names"),
         ),
     )
-    return unbounded_to_infinity(tree)
+    return expressions.unbounded_to_infinity(tree)
 
 
 def _none_variant(argument: Record, value: Any) -> Record:

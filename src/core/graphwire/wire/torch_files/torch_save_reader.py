@@ -21,13 +21,7 @@ from msgspec.structs import replace
 
 from graphwire import schema
 from graphwire.errors import ArchiveError, DecodeError, GraphwireError, LimitError, locate
-from graphwire.schema.texts.treespec import (
-    LEAF,
-    TreeSpec,
-    dump_json,
-    format_treespec,
-    is_plain_json,
-)
+from graphwire.schema.texts import treespec
 from graphwire.wire.archive.manifest import SwappedRecord
 from graphwire.wire.archive.reader import ArchiveReader, payload_record
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits, PickleLimits
@@ -386,7 +380,7 @@ def read_sample_inputs(
                 spec = _flatten(saved.value, table, leaves, metas)
             case _:
                 raise DecodeError("the example inputs are not a pair of arguments and keyword arguments")
-        payloads.examples = schema.ExampleInputs(format_treespec(spec), leaves)
+        payloads.examples = schema.ExampleInputs(treespec.format_treespec(spec), leaves)
         payloads.sample_inputs = metas
         payloads.records = {**payloads.records, **table.records}
     except GraphwireError as error:
@@ -395,30 +389,30 @@ def read_sample_inputs(
 
 def _flatten(
     value: Any, table: TensorTable, leaves: list[schema.Argument], metas: dict[str, schema.PayloadMeta]
-) -> TreeSpec:
+) -> treespec.TreeSpec:
     """Return the structure of a value, and append its leaves. `read_pickle` has checked the depth."""
     kind, context, children = _container(value)
     if kind is not None:
-        return TreeSpec(kind, context, [_flatten(child, table, leaves, metas) for child in children])
+        return treespec.TreeSpec(kind, context, [_flatten(child, table, leaves, metas) for child in children])
     if isinstance(value, StridedTensor):
         name = f"leaf_{len(leaves)}"
         metas[name] = table.meta(value)
         leaves.append(schema.Argument(as_tensor=schema.TensorArgument(name)))
     else:
         leaves.append(_leaf(value))
-    return LEAF
+    return treespec.LEAF
 
 
 def _container(value: Any) -> tuple[str | None, Any, Any]:
     """Return the serialized type of a container, its context as torch writes it, and its children; None for a leaf."""
     if type(value) in (tuple, list):
-        return f"builtins.{type(value).__name__}", dump_json(None), value
+        return f"builtins.{type(value).__name__}", treespec.dump_json(None), value
     if isinstance(value, DequeData):
-        return "collections.deque", dump_json(value.maxlen), value
+        return "collections.deque", treespec.dump_json(value.maxlen), value
     if not isinstance(value, dict):
         return None, None, ()
     keys = list(value)
-    if not is_plain_json(keys):
+    if not treespec.is_plain_json(keys):
         raise DecodeError("a dict among the example inputs has keys other than text and numbers")
     if isinstance(value, DefaultDictData):
         module, _, name = (value.factory or "").rpartition(".")
@@ -427,7 +421,7 @@ def _container(value: Any) -> tuple[str | None, Any, Any]:
         context = {"default_factory_module": module, "default_factory_name": name, "dict_context": keys}
         return "collections.defaultdict", context, value.values()
     ordered = isinstance(value, OrderedDict)
-    return "collections.OrderedDict" if ordered else "builtins.dict", dump_json(keys), value.values()
+    return "collections.OrderedDict" if ordered else "builtins.dict", treespec.dump_json(keys), value.values()
 
 
 def _leaf(value: Any) -> schema.Argument:
