@@ -23,7 +23,6 @@ from graphwire import registry
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
 from graphwire.process import Step, Threads
 from graphwire.schema import FileFacts
-from graphwire.wire.archive.atomic_file import write_all
 
 # ----------------------- write, compare and hash the bytes of tensors in chunks, so that memory does not grow with them
 
@@ -38,6 +37,8 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
 
     Chunks are copied before they are hashed and written, so the digest is that of the file even if the content changes.
     """
+    from graphwire.wire.archive.atomic_file import write_all
+
     if content.nbytes <= _READ_BYTES:
         chunk = bytes(content)
         write_all(file, chunk)
@@ -156,6 +157,8 @@ class BlobStore:
                 raise EncodeError(
                     f"a store of blobs takes uint8 named by its digest, not {new.dtype} named {name!r:.80}"
                 )
+        from graphwire.wire.archive.atomic_file import write_all
+
         with suppress(FileExistsError):
             if MARKER not in folder.names():
                 with folder.create(MARKER) as file:

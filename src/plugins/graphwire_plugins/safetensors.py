@@ -12,7 +12,6 @@ import msgspec
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.registry import NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
-from graphwire.wire.archive.atomic_file import write_all
 from graphwire_plugins import safetensors_header
 from graphwire_plugins.blobs import has_content
 
@@ -379,6 +378,8 @@ def _contains(folder: StoreFolder, location: str, parts: Iterable[tuple[int, New
 
 
 def _write(folder: StoreFolder, new: _NewFile) -> None:
+    from graphwire.wire.archive.atomic_file import write_all
+
     with folder.create(new.location) as file:
         write_all(file, new.head)
         for tensor in new.tensors.values():

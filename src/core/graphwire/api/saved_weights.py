@@ -235,12 +235,7 @@ def _refer(
                 for each in tables:
                     each.pop(name, None)
             digests = digests_of({name: views[name].view for name in table})
-            tables = [
-                _with_digests(each, table, digests, opened)
-                if each is not table
-                else _digested(table, digests)
-                for each in tables
-            ]
+            tables = [_with_digests(each, table, digests, opened) for each in tables]
     if problems and chosen.rest == "error":
         raise errors.WeightsError(
             problems,
@@ -250,17 +245,13 @@ def _refer(
     return references if chosen.ranks is None else _divided(references, tables, chosen.rank)
 
 
-def _digested(table: Mapping[str, RecordReference], digests: Mapping[str, str]) -> dict[str, RecordReference]:
-    return {name: msgspec.structs.replace(each, sha256=digests[name]) for name, each in table.items()}
-
-
 def _with_digests(
     table: Mapping[str, RecordReference],
     own: Mapping[str, RecordReference],
     digests: Mapping[str, str],
     opened: OpenedStores,
 ) -> dict[str, RecordReference]:
-    """Return the records of another rank with the digests of what is stored, which nobody can compare with a program.
+    """Return the records of a rank with the digests of what is stored, which for other ranks nobody can compare with a program.
 
     Args:
         own: the records of the rank whose program is saved.
@@ -269,7 +260,8 @@ def _with_digests(
 
     others = {name: each for name, each in table.items() if own.get(name) != each}
     read = digests_of({name: ExternalRecord(opened, name, each).view for name, each in others.items()})
-    return _digested(table, {**digests, **read})
+    found = {**digests, **read}
+    return {name: msgspec.structs.replace(each, sha256=found[name]) for name, each in table.items()}
 
 
 def _divided(
