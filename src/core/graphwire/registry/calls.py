@@ -71,7 +71,10 @@ _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "treespec_serializer dump_context": (lambda value: _is_pair(value, object, object), "a version and a tree"),
     "treespec_serializer arity": (lambda value: value is None or type(value) is int, "an int or None"),
-    "constant_codec encode": (lambda value: _is_pair(value, object, object), "a tree and a list of tensors"),
+    "constant_codec encode": (
+        lambda value: _is_pair(value, object, Sequence) and not isinstance(value[1], (str, bytes)),
+        "a tree and a list of tensors",
+    ),
     "weight_store find": (lambda value: value is None or type(value) is str, "a location or None"),
     "weight_store open": (
         lambda value: type(value) is StoreIndex and _is_index(*value),
@@ -93,12 +96,7 @@ _PLAIN: Mapping[str, Callable[[Any], Any]] = {
     "weight_store keeps": bool,
     "treespec_serializer container": lambda value: dict(value) if isinstance(value, Mapping) else value,
     "op_handler decode_node": lambda value: value and (tuple(value[0]), dict(value[1])),
-    "constant_codec encode": lambda value: (
-        value[0],
-        list(value[1])
-        if isinstance(value[1], Sequence) and not isinstance(value[1], (str, bytes))
-        else value[1],
-    ),
+    "constant_codec encode": lambda value: (value[0], list(value[1])),
     "weight_store write": lambda value: (value[0], dict(value[1])),
     "weight_store open": lambda value: value._replace(files=dict(value.files)),
 }

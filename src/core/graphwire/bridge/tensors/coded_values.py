@@ -56,16 +56,9 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
         EncodeError: the codec fails, or does not return a tree and a sequence of parts.
     """
     who = f"the constant codec {codec.name}"
-    parts: Any
     with located(lambda: name):
         tree, parts = codec.encode(value)
     try:
-        if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
-            raise EncodeError(
-                f"{who} returns a {class_name(type(parts))} as its tensors",
-                place=name,
-                remedy="Let `encode` return the tree and a list of tensors",
-            )
         check_plugin_tree(tree, who, name)
     except EncodeError as error:
         blamed(error, codec)
