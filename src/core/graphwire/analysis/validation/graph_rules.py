@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
+from graphwire import schema
 from graphwire.analysis.validation.value_rules import (
     Place,
     Walk,
@@ -46,12 +47,6 @@ from graphwire.schema import (
     VARIANTS,
     Argument,
     ArgumentKind,
-    Graph,
-    GraphArgument,
-    Inside,
-    Node,
-    TreespecArgument,
-    ValueMetadata,
     by_variant,
     variant_of,
 )
@@ -64,7 +59,7 @@ class Scope:
 
     __slots__ = ("closed", "containers", "defined", "good", "propagating", "unresolved", "values")
 
-    def __init__(self, graph: Graph | None) -> None:
+    def __init__(self, graph: schema.Graph | None) -> None:
         self.closed = graph is not None
         """Whether references are resolved here. They are not in module calls and example inputs."""
         self.defined: dict[str, str] = {}
@@ -169,7 +164,9 @@ def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: i
     walk.check_path(place, value)
 
 
-def _graph(walk: Walk, scope: Scope, place: Place, value: GraphArgument, nesting: int, defines: bool) -> None:
+def _graph(
+    walk: Walk, scope: Scope, place: Place, value: schema.GraphArgument, nesting: int, defines: bool
+) -> None:
     if not is_value_name(value.name):
         walk.check_name((place, ".name"), value.name)
     if value.node is not None:
@@ -189,7 +186,7 @@ _MOST_NESTING = 100
 """The largest depth of arguments inside arguments and graphs inside graphs."""
 
 
-def _inside(inside: Inside) -> Rule:
+def _inside(inside: schema.Inside) -> Rule:
     def check_inside(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
         for step, item in inside.taken(RECORDS, value):
             if not _is_nested(walk, place, nesting):
@@ -213,7 +210,7 @@ def _type_name(walk: Walk, scope: Scope, place: Place, value: str, nesting: int,
 
 
 def _treespec(
-    walk: Walk, scope: Scope, place: Place, value: str | TreespecArgument, nesting: int, defines: bool
+    walk: Walk, scope: Scope, place: Place, value: str | schema.TreespecArgument, nesting: int, defines: bool
 ) -> None:
     if isinstance(value, str):
         walk.check_text(place, "treespec", parse_treespec, value)
@@ -302,13 +299,13 @@ _SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
 # ----------------------------------------------------------------------------------------------- metadata and nodes
 
 
-def _check_origin(walk: Walk, place: Place, owner: ValueMetadata) -> None:
+def _check_origin(walk: Walk, place: Place, owner: schema.ValueMetadata) -> None:
     if owner.metadata:
         check_metadata(walk, (place, ".metadata"), owner.metadata)
     check_indices(walk, place, owner)
 
 
-def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
+def _check_indices(walk: Walk, place: Place, nodes: Sequence[schema.Node]) -> None:
     """Check the nodes' indices into the tables of stack frames and node sources.
 
     All are checked together first. Each node is checked only if one is wrong, to report which.
@@ -391,7 +388,7 @@ def _made_by(walk: Walk, scope: Scope, outputs: Sequence[Argument]) -> dict[str,
     return made
 
 
-def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
+def _is_good_node(walk: Walk, scope: Scope, node: schema.Node) -> bool:
     """Return True if a node is certainly valid, and False if `_check_node` must decide. Most nodes are certainly valid.
 
     Defines the results of a valid node. `_check_indices` checks stack traces and origins of all nodes together.
@@ -439,7 +436,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     return True
 
 
-def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int) -> None:
+def _check_node(walk: Walk, scope: Scope, place: Place, node: schema.Node, nesting: int) -> None:
     if node.target not in walk.good_targets:
         check_target(walk, (place, ".target"), node.target)
     given: set[str] = set()
@@ -481,7 +478,7 @@ _ELEMENT = r"(?:\[[0-9]{1,9}\])+\Z"
 
 
 def _check_inputs(
-    walk: Walk, scope: Scope, place: Place, graph: Graph, literals: Sequence[str | None], nesting: int
+    walk: Walk, scope: Scope, place: Place, graph: schema.Graph, literals: Sequence[str | None], nesting: int
 ) -> None:
     given = graph.input_names
     if given is not None and len(given) != len(graph.inputs):
@@ -517,7 +514,7 @@ def _check_inputs(
             walk.report((place, f".input_names[{index}]"), "mismatch", message)
 
 
-def _check_targets(walk: Walk, place: Place, graph: Graph, inputs: Sequence[str]) -> None:
+def _check_targets(walk: Walk, place: Place, graph: schema.Graph, inputs: Sequence[str]) -> None:
     """Check the argument names of inputs: torch writes them into the parameter list of generated code."""
     noted = {
         name: origin.target for name, origin in graph.value_metadata.items() if origin.target is not None
@@ -532,7 +529,7 @@ def _check_targets(walk: Walk, place: Place, graph: Graph, inputs: Sequence[str]
 
 
 def check_graph(
-    walk: Walk, place: Place, graph: Graph, nesting: int, literals: Sequence[str | None] = ()
+    walk: Walk, place: Place, graph: schema.Graph, nesting: int, literals: Sequence[str | None] = ()
 ) -> Scope:
     """Check a graph and the graphs inside it.
 
@@ -583,7 +580,7 @@ def check_graph(
     return scope
 
 
-def _note_readers(scope: Scope, node: Node, readers: Mapping[str, str]) -> None:
+def _note_readers(scope: Scope, node: schema.Node, readers: Mapping[str, str]) -> None:
     """Note the nodes that read an element of a node's results which is no value, but a container or a literal."""
     alone = node.outputs[0] if len(node.outputs) == 1 else Argument()
     rest = [(node.name, node.outputs), (node.name, _elements(alone, variant_of(alone)))]
@@ -606,7 +603,7 @@ def _elements(held: Argument, variant: str) -> list[Argument]:
     )
 
 
-def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
+def _check_values(walk: Walk, scope: Scope, place: Place, graph: schema.Graph) -> None:
     good = walk.good_metas
     for name, meta in graph.tensor_values.items():
         if id(meta) in good:
