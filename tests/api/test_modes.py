@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 import graphwire
 
@@ -34,12 +36,16 @@ class _ZerosOfFunctions(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def _default_dtype() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
+def _set(function: Callable[[Any], object], value: Any, before: Any) -> Iterator[None]:
+    function(value)
     try:
         yield
     finally:
-        torch.set_default_dtype(torch.float32)
+        function(before)
+
+
+def _unwanted(*_: Any) -> Any:
+    raise RuntimeError("a save or a load records gradients")
 
 
 MODES: dict[str, Callable[[], Any]] = {
@@ -49,20 +55,57 @@ MODES: dict[str, Callable[[], Any]] = {
     "a mode of one's own": _Zeros,
     "a mode of functions": _ZerosOfFunctions,
     "a default device": lambda: torch.device("meta"),
-    "a default type": _default_dtype,
+    "the default device": lambda: _set(torch.set_default_device, "meta", None),
+    "a default type": lambda: _set(torch.set_default_dtype, torch.float64, torch.float32),
+    "a default class": lambda: _set(torch.set_default_tensor_type, torch.HalfTensor, torch.FloatTensor),
     "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+    "deterministic": lambda: _set(torch.use_deterministic_algorithms, True, False),
+    "anomalies": torch.autograd.detect_anomaly,
+    "a profiler": torch.autograd.profiler.profile,
+    "forward gradients": torch.autograd.forward_ad.dual_level,
+    "saved tensors": lambda: torch.autograd.graph.saved_tensors_hooks(_unwanted, _unwanted),
+    "counted": lambda: FlopCounterMode(display=False),
+    "functional tensors": FunctionalTensorMode,
+    "checked sparse tensors": lambda: torch.sparse.check_sparse_tensor_invariants(True),
+    "no torch functions": torch._C.DisableTorchFunction,
+    "swapped parameters": lambda: _set(torch.__future__.set_swap_module_params_on_conversion, True, False),
+    "annotated": lambda: torch.fx.traceback.annotate({"mode": 1}),
 }
 
 
+IGNORED = "ignore:Anomaly Detection", "ignore:torch.set_default_tensor_type", "ignore:ComplexHalf"
+
+
+def every_type() -> dict[str, torch.Tensor]:
+    """A tensor of each type of elements that torch makes from bytes."""
+    found = {dtype for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
+    return {
+        str(dtype).rpartition(".")[2]: torch.zeros(64, dtype=torch.uint8).view(dtype)
+        for dtype in found
+        if "q" not in str(dtype)
+    }
+
+
+@pytest.mark.filterwarnings(*IGNORED)
 @pytest.mark.parametrize("name", MODES)
 def test_a_mode_that_is_on_changes_nothing(name: str) -> None:
     mode, x = MODES[name], torch.ones(2, 4)
     dynamic = {"input": {0: torch.export.Dim("rows")}}
     program = torch.export.export(torch.nn.Linear(4, 3), (x,), dynamic_shapes=dynamic)
-    data, expected = graphwire.dumps(program), program.module()(x)
+    expected = program.module()(x)
+    for held in (program.state_dict, program.constants):
+        held.update({f"{key}_{len(held)}": value for key, value in every_type().items()})
+    data = graphwire.dumps(program)
     with mode():
         assert graphwire.dumps(program) == data
         loaded, module = graphwire.loads(data), graphwire.load_module(data)
+        graphwire.loads(data, weights=None)
+        assert graphwire.dumps(loaded) == data
+    for held, read in ((program.state_dict, loaded.state_dict), (program.constants, loaded.constants)):
+        for key, value in held.items():
+            facts = [(type(t), t.dtype, t.shape, t.device, t.requires_grad) for t in (value, read[key])]
+            assert facts[0] == facts[1], key
+            assert torch.equal(*(t.detach().view(torch.uint8) for t in (value, read[key]))), key
     for each in (loaded.module(), module):
         result = each(x)
         assert torch.equal(result, expected)
@@ -97,7 +140,7 @@ class Odd(torch.nn.Module):
         return x @ self.weight
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support", *IGNORED)
 @pytest.mark.parametrize(
     "mode", [*MODES.values(), _Refuses, _RefusesOperators], ids=[*MODES, "refuses", "operators"]
 )

@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 
 from graphwire.analysis.load_report import ProcessGroup, named_groups
-from graphwire.bridge.tensors.storages import StorageTable, byte_span, is_plain, storage_key
+from graphwire.bridge.tensors.storages import StorageTable, byte_span, is_plain, storage_key, view_of
 from graphwire.bridge.tensors.tensor_metas import name_in_torch
 from graphwire.bridge.torch_compat import private
 from graphwire.errors import DecodeError, Problem, WeightsError
@@ -179,8 +179,8 @@ def _view(
             needed = byte_span(old)[1] - byte_span(old)[0]
             if 0 <= moved <= tensor.untyped_storage().nbytes() - needed and moved % old.element_size() == 0:
                 offset = moved // old.element_size()
-                made = torch.empty(0, dtype=old.dtype, device=tensor.device)
-                return made.set_(tensor.untyped_storage(), offset, old.shape, old.stride())
+                place = tensor.untyped_storage(), old.dtype, tensor.device
+                return view_of(*place, offset, old.shape, old.stride())
     problems.append(Problem(tie.names[0], "constant", "it is missing"))
     return old
 
@@ -232,8 +232,8 @@ def tensors_from_store(
         record_of = records.get(storage_key(tensor)) if is_plain(tensor) else None
         if record_of is not None and record_of.name in opened:
             storage = table.storage(record_of.name, torch.device("cpu"))
-            empty = torch.empty(0, dtype=tensor.dtype)
-            found[name] = empty.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+            sizes = tensor.storage_offset(), tensor.shape, tensor.stride()
+            found[name] = view_of(storage, tensor.dtype, torch.device("cpu"), *sizes)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from graphwire.bridge.tensors.storages import StorageTable
+from graphwire.bridge.tensors.storages import StorageTable, view_of
 from graphwire.bridge.tensors.tensor_metas import decode_dtype
 from graphwire.schema import Layout, PayloadMeta
 from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
@@ -58,7 +58,7 @@ def _tensor(meta: PayloadMeta, table: StorageTable) -> torch.Tensor | None:
     if dtype.is_complex or sizes is None or strides is None or offset is None:
         return None
     storage = table.storage(meta.shared or WEIGHTS + meta.path_name, _CPU)
-    tensor = torch.empty(0, dtype=dtype).set_(storage, offset, sizes, strides)
+    tensor = view_of(storage, dtype, _CPU, offset, sizes, strides)
     return -tensor if meta.neg else tensor
 
 

@@ -18,6 +18,7 @@ import torch
 from graphwire.analysis.validation.value_rules import tensor_difference
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors import tensor_metas
+from graphwire.bridge.tensors.storages import view_of
 from graphwire.bridge.torch_compat import private
 from graphwire.bridge.torch_compat.pytree import class_name
 from graphwire.errors import (
@@ -220,9 +221,8 @@ def _stand_in(part: torch.Tensor) -> torch.Tensor:
     made = part.detach()
     storage = made.untyped_storage()
     if part.is_cpu and storage.nbytes() <= _COPIED_BYTES and not (part.is_conj() or part.is_neg()):
-        made = torch.empty(0, dtype=part.dtype).set_(
-            storage.clone(), part.storage_offset(), part.shape, part.stride()
-        )
+        place = storage.clone(), part.dtype, made.device
+        made = view_of(*place, part.storage_offset(), part.shape, part.stride())
     if isinstance(part, torch.nn.Parameter):
         return torch.nn.Parameter(made, requires_grad=part.requires_grad)
     return made.requires_grad_() if part.requires_grad else made

@@ -372,6 +372,26 @@ def is_plain(value: Any) -> bool:
     return read_if_plain(value) is not None
 
 
+def view_of(
+    storage: torch.UntypedStorage,
+    dtype: torch.dtype,
+    device: torch.device,
+    offset: int,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+) -> torch.Tensor:
+    """Return a tensor of a storage, from an offset in elements."""
+    return _without_elements(dtype, device).set_(storage, offset, sizes, strides)
+
+
+def _without_elements(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    try:
+        return torch.empty(0, dtype=dtype, device=device)
+    except unless_interrupted(RuntimeError):
+        # With deterministic algorithms torch fills what it makes, and cannot with elements of few bits. A view is not filled.
+        return torch.empty(0, dtype=torch.uint8, device=device).view(dtype)
+
+
 def placement_of(value: Any) -> str | None:
     """Return the kind of a tensor without elements, `fake` or `meta`; None for any other value."""
     if type(value) in _PLAIN:  # the common case; each check costs as much as the one attribute
@@ -441,7 +461,7 @@ class StorageTable(Resource):
             if record is not None and record.nbytes and not record.nbytes % dtype.itemsize:
                 whole = self._bytes[key] = torch.frombuffer(record.view(), dtype=dtype)
                 return whole, whole.untyped_storage()
-        return torch.empty(0, dtype=dtype, device=device), self.storage(name, device)
+        return _without_elements(dtype, device), self.storage(name, device)
 
     def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:
         """Return the storage of a record, on `device`."""
