@@ -256,6 +256,7 @@ def _calling(target: Any, args: Callable[[Any, Any], tuple[Any, ...]]) -> Export
     for user in list(cond.users):
         user.replace_input_with(cond, call)
     program.graph.eliminate_dead_code()
+    program.graph_module.delete_all_unused_submodules()
     program.graph_module.recompile()
     return program
 

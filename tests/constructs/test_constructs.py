@@ -6,6 +6,7 @@ import copy
 import functools
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from torch.export import ExportedProgram
 from torch_construction import assert_made_as_by_torch
 
 import graphwire
-from graphwire.errors import EncodeError
+from graphwire.errors import EncodeError, GraphwireWarning
 from graphwire.hooks import default_registry
 from graphwire.registry import TORCH_METADATA
 from graphwire.testing import assert_same_program, assert_same_values
@@ -37,6 +38,8 @@ class Made(NamedTuple):
     snapshot: Snapshot
     lost: list[str]
     """The attributes in which the loaded program differs (`attribute_differences`)."""
+    told: list[str]
+    """What the saves warn of."""
     graphs: list[torch.fx.Graph]
     """The program's own, and those below it."""
     saved: dict[str, bytes]
@@ -53,14 +56,16 @@ def made(key: str) -> Made:
     with quiet():
         program = construct.program()
         before = snapshot(program)
-        saved = {name: graphwire.dumps(program, format=name) for name in FORMATS}
+        with warnings.catch_warnings(record=True) as told:
+            saved = {name: graphwire.dumps(program, format=name) for name in FORMATS}
+        named = [str(each.message) for each in told if issubclass(each.category, GraphwireWarning)]
         hashes = [
             graphwire.content_hash(each) for each in (program, *saved.values(), *_written_by_torch(program))
         ]
         modules = program.graph_module.modules()
         graphs = [each.graph for each in modules if isinstance(each, torch.fx.GraphModule)]
         lost = differences(program, graphwire.loads(saved["json"]))
-        return Made(before, lost, graphs, saved, hashes, _results(program, construct.calls))
+        return Made(before, lost, named, graphs, saved, hashes, _results(program, construct.calls))
 
 
 def _written_by_torch(program: ExportedProgram) -> list[bytes]:
@@ -117,6 +122,7 @@ NOT_KEPT = {
 def test_no_attribute_that_its_objects_have_differs_but_those_listed(key: str) -> None:
     lost = [name for name in made(key).lost if not any(re.fullmatch(each, name) for each in NOT_KEPT)]
     assert lost == []
+    assert not re.search(r"not saved: .*(the (attribute|submodule) '|hooks of)", "\n".join(made(key).told))
 
 
 def test_its_nodes_and_code_are_those_that_torch_makes(key: str, monkeypatch: pytest.MonkeyPatch) -> None:

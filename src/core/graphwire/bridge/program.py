@@ -127,6 +127,7 @@ def _encode_program(
 ) -> tuple[schema.Program, Payloads]:
     module = program.graph_module
     graph = encode_graph(context, module, top_level=True)
+    metadata.note_attributes(context, program, "the program")
     calls = signature.encode_module_calls(context, program.module_call_graph, graph.copies)
     _note_containers(context, graph, calls)
     encoded: dict[str, schema.EncodedValue] = {}

@@ -1,0 +1,171 @@
+"""What somebody sets on the objects of a program, and a file does not keep, is named at save; what torch sets is not."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+from nightly import by_day
+from small_programs import SMALL_PROGRAMS
+from torch import nn
+from torch.export import ExportedProgram, export
+from torch.fx import Graph, GraphModule
+
+import graphwire
+from graphwire.errors import GraphwireWarning
+
+Edit = Callable[[Any, str], object]
+
+
+def _attribute(value: Any) -> Edit:
+    return lambda holder, name: setattr(holder, name, value)
+
+
+def _unread_graph() -> GraphModule:
+    graph = Graph()
+    graph.output(graph.placeholder("x"))
+    return GraphModule({}, graph)
+
+
+OF_ALL: dict[str, Edit] = {
+    "a text": _attribute("x"),
+    "nothing": _attribute(None),
+    "a list": _attribute([object()]),
+    "a function": _attribute(lambda: 0),
+}
+OF_MODULES: dict[str, Edit] = {
+    **OF_ALL,
+    "a parameter": _attribute(nn.Parameter(torch.ones(2))),
+    "a tensor": _attribute(torch.ones(2)),
+    "a buffer": lambda module, name: module.register_buffer(name, torch.ones(2)),
+    "a module": _attribute(nn.Linear(2, 2)),
+    "a graph module": lambda module, name: setattr(module, name, _unread_graph()),
+}
+
+
+def _hook(*_: Any) -> None:
+    return None
+
+
+HOOKS = [each for each in dir(nn.Module) if each.startswith("register_") and each.endswith("_hook")]
+
+
+def _owners(program: ExportedProgram) -> Iterator[tuple[str, Any]]:
+    yield "the program", program
+    for module in program.graph_module.modules():
+        yield "", module
+        if isinstance(module, GraphModule):
+            yield "the graph", module.graph
+            yield from ((node.name, node) for node in module.graph.nodes)
+
+
+def _warnings_of(program: ExportedProgram) -> tuple[bytes, str]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        data = graphwire.dumps(program)
+    return data, "\n".join(str(each.message) for each in told if each.category is GraphwireWarning)
+
+
+@functools.cache
+def _made(name: str) -> tuple[ExportedProgram, bytes]:
+    program = SMALL_PROGRAMS[name]().program
+    plain, told = _warnings_of(program)
+    assert told == ""
+    return program, plain
+
+
+@settings(max_examples=by_day(30, by_night=300), deadline=None)
+@given(
+    data=st.data(),
+    names=st.sets(
+        st.builds("own{}".format, st.text(st.characters(exclude_characters="."), max_size=4)),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_each_attribute_of_ones_own_is_named_and_changes_nothing(
+    data: st.DataObject, names: set[str]
+) -> None:
+    program, plain = _made(data.draw(st.sampled_from(("cond", "mutated_buffers", "custom_operator"))))
+    owners, done = [*_owners(program)], dict[str, tuple[str, Any]]()
+    try:
+        for name in sorted(names):
+            where, holder = done.setdefault(name, data.draw(st.sampled_from(owners)))
+            edits = OF_MODULES if isinstance(holder, nn.Module) else OF_ALL
+            edits[data.draw(st.sampled_from(sorted(edits)))](holder, name)
+        edited, told = _warnings_of(program)
+    finally:
+        for name, (_, holder) in done.items():
+            delattr(holder, name)
+    assert edited == plain
+    for name, (where, _) in done.items():
+        named = f"{name!r}" + (f" of {where}" if where else "")
+        assert f"the attribute {named}" in told or f"the submodule {named}" in told
+
+
+@pytest.mark.parametrize("register", HOOKS)
+def test_hooks_of_modules_are_named(register: str) -> None:
+    program, plain = _made("cond")
+    for holder, name in (
+        (program.graph_module, "graph module"),
+        (program.graph_module.true_graph_0, "graph module"),
+    ):
+        handle = getattr(holder, register)(_hook)
+        edited, told = _warnings_of(program)
+        assert edited == plain
+        assert re.search(rf"not saved: hooks of the {name} \(\w+_hooks\)", told), told
+        handle.remove()
+        holder._is_full_backward_hook = None
+    assert _warnings_of(program) == (plain, "")
+
+
+def test_the_mode_of_evaluation_is_named() -> None:
+    program = export(nn.ReLU(), (torch.ones(2),))
+    program.graph_module.eval()
+    with pytest.warns(GraphwireWarning, match="not saved: the attribute 'training'"):
+        graphwire.dumps(program)
+
+
+def test_many_are_named_each() -> None:
+    program = export(nn.ReLU(), (torch.ones(2),))
+    for index in range(20):
+        setattr(program, f"own{index}", 1)
+    _, told = _warnings_of(program)
+    assert all(f"the attribute 'own{index}' of the program" in told for index in range(20))
+
+
+class _Trained(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.GELU())
+        self.inner.register_forward_hook(_hook)
+        self.inner.notes = "of the model, which is no part of the program"
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.inner(x)
+        return torch.cond(y.sum() > 0, lambda y: y + 1, lambda y: y * 2, (y,))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_torch_sets_is_not_named(training: bool, strict: bool) -> None:
+    model, x = _Trained().train(training), torch.ones(2, 3, 8)
+    program = export(model, (x,), strict=strict, preserve_module_call_signature=("inner",))
+    programs = [
+        program,
+        program.run_decompositions(),
+        program.run_decompositions({}),
+        export(program.module(), (x,)),
+    ]
+    programs.append(graphwire.loads(graphwire.dumps(program)))
+    program.module()(x)
+    torch.compile(program.graph_module, backend="eager")
+    for each in programs:
+        assert _warnings_of(each)[1] == ""
