@@ -616,3 +616,26 @@ def test_a_signature_that_has_the_names_of_other_inputs_is_refused_at_save() -> 
     first.arg, second.arg = second.arg, first.arg
     with pytest.raises(EncodeError, match="torch does not accept the program"):
         graphwire.dumps(program)
+
+
+@pytest.mark.parametrize("name", ["elements", "nested", "sizes"])
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_nodes_in_another_order_or_of_equal_names_are_refused_or_load(
+    name: str, chance: random.Random
+) -> None:
+    program = copy.deepcopy(made(name))
+    nodes = list(program.graph.nodes)
+    elements = [each for each in nodes if each.target is operator.getitem]
+    element = chance.choice(elements or nodes)
+    if chance.random() < 0.3:
+        chance.choice(nodes).name = chance.choice(nodes).name
+    elif chance.random() < 0.5:
+        element.prepend(chance.choice([*element.users, *nodes]))
+    else:
+        chance.choice([*element.users, *nodes]).append(element)
+    try:
+        data = graphwire.dumps(program)
+    except (EncodeError, ValidationError):
+        return
+    graphwire.loads(data)

@@ -89,12 +89,29 @@ def encode_graph(
     with located(lambda: f"graph.{node.name}"):
         for node in module.graph.nodes:
             _encode_node(scope, node, top_level)
-    if scope.attributes and len(set(names)) < len(names):
+    if len(set(names)) < len(names):
         raise EncodeError("two nodes have one name", place="graph", remedy="Rename one of the nodes")
     record.placed = nondefault_positions(module.graph.nodes, scope.order)
+    if record.placed:
+        _check_order(module.graph)
     record.copies = encode_copies(scope)
     context.graph_sizes[id(record)] = scope.inner_nodes + len(record.nodes)
     return record
+
+
+def _check_order(graph: torch.fx.Graph) -> None:
+    """Check that each node reads nodes before it. Encoding sees no reader of an element that stands before the node that takes it
+    out of its tuple or list, which are one record."""
+    seen: set[torch.fx.Node] = set()
+    for node in graph.nodes:
+        for read in node.all_input_nodes:
+            if read not in seen:
+                raise EncodeError(
+                    f"it reads {read.name!r}, which comes after it",
+                    place=f"graph.{node.name}",
+                    remedy="Move it behind; `graph.lint()` finds such nodes",
+                )
+        seen.add(node)
 
 
 def _measure(scope: EncodeScope, graph: schema.Graph, reader: torch.fx.Node) -> None:
