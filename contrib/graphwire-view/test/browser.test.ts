@@ -150,11 +150,15 @@ shown("a search finds names, operators, shapes, modules and source files", "tran
     await page.getByRole("searchbox").fill(query);
     assert.match(await page.locator("#found").innerText(), count, query);
   }
+  await tab(page, "Modules"); // which is made anew when something unfolds
   await page.getByRole("searchbox").fill("layers.2.mlp.2");
   await page.getByRole("searchbox").press("Enter");
+  assert.ok((await page.locator("#panel .hits [aria-current=true]").count()) === 1);
   assert.ok((await page.locator(".box.found").count()) > 0);
   assert.ok((await page.locator(".box.selected").count()) === 1);
+  assert.equal(await page.locator("[role=tab][aria-selected=true]").count(), 0);
   await page.getByRole("searchbox").press("Escape");
+  assert.equal(await page.locator("[role=tab][aria-selected=true]").count(), 1);
   assert.equal(await page.locator(".box.found").count(), 0);
 });
 
@@ -239,6 +243,7 @@ for (const [name, width, height] of ["convnet", "dense", "cond", "transformer", 
     }
     const covering = await page.evaluate(() => [...document.querySelectorAll("#foot, #view")].filter((each) => each.getBoundingClientRect().bottom > (document.getElementById("drawing")?.getBoundingClientRect().top ?? 0) && each.getBoundingClientRect().top < (document.getElementById("drawing")?.getBoundingClientRect().bottom ?? 0)).length);
     assert.equal(covering, 0);
+    assert.ok(await page.locator("#map").isHidden());
   }, { width, height });
 }
 

@@ -178,7 +178,7 @@ export class Drawing {
     if (item.mark !== null && texts && !item.isDerived) group.append(badge(x + 2, y + 1, MARK_SIGNS[item.mark], `mark ${item.mark}`));
     if (count > 0 && !open && texts) group.append(badge(x + width, y, item.isGroup ? String(count) : "●", "hits"));
     if (colour !== undefined && texts && colour.text !== "") {
-      group.append(badge(x + width - (count > 0 ? 18 : -6) - textWidth(colour.text, 12) / 2, y, colour.text, "number"));
+      group.append(badge(x + width - (count > 0 ? 18 : -6) - textWidth(colour.text, 12) / 2, y - 4, colour.text, "number"));
     }
     group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.path}` : item.path));
     for (const text of group.querySelectorAll("text, title")) text.before(" "); // a label begins with all that is seen

@@ -9,6 +9,9 @@ import { svg } from "./elements.js";
 /** The largest size of the map, in pixels. */
 const MOST = { width: 150, height: 110 };
 
+/** What is around the boxes of a scene need not be seen. */
+const MARGIN = 14;
+
 export class Minimap {
   private readonly frame = svg("rect", { class: "seen" });
   private scene: Scene | null = null;
@@ -44,7 +47,7 @@ export class Minimap {
     const { seen } = this.camera;
     const [left, top] = [Math.max(0, seen.x), Math.max(0, seen.y)];
     const part: Rectangle = { x: left, y: top, width: Math.max(0, Math.min(width, seen.x + seen.width) - left), height: Math.max(0, Math.min(height, seen.y + seen.height) - top) };
-    this.host.toggleAttribute("hidden", contains({ x: seen.x - 4, y: seen.y - 4, width: seen.width + 8, height: seen.height + 8 }, { x: 0, y: 0, width, height }));
+    this.host.toggleAttribute("hidden", contains({ x: seen.x - MARGIN, y: seen.y - MARGIN, width: seen.width + 2 * MARGIN, height: seen.height + 2 * MARGIN }, { x: 0, y: 0, width, height }));
     for (const [name, value] of Object.entries(part)) this.frame.setAttribute(name, String(value));
   }
 

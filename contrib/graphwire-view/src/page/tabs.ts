@@ -39,7 +39,7 @@ export class Tabs {
 
   /** Makes the panel again, if it shows what is folded. */
   refresh(): void {
-    if (this.current?.showsFolding !== true) return;
+    if (this.current?.showsFolding !== true || this.holder.querySelector(".hits") !== null) return;
     const { scrollTop } = this.holder;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["tree"] : undefined;
     this.fill(this.current);
@@ -58,6 +58,7 @@ export class Tabs {
       this.show(this.current);
       return;
     }
+    for (const tab of this.list.children) tab.setAttribute("aria-selected", "false"); // what was found is in none of them
     const rows = longTable(["Name", "Is", "In"], hits, (item) => [
       textButton(item.kind === "module" ? item.name : item.kind === "node" ? item.path : item.title, () => { context.reveal(item); }, item.path, item.id),
       item.kind === "node" ? titleOf(item) : item.type === "" ? item.kind : item.type,
