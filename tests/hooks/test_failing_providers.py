@@ -25,7 +25,7 @@ from graphwire.errors import (
     GraphwireError,
     PluginError,
 )
-from graphwire.hooks import MetadataKey, OpsetStep, PluginInfo, Registry, StoreIndex
+from graphwire.hooks import MetadataKey, OpsetStep, PluginInfo, Registry, StoredTensor, StoreIndex
 from graphwire.registry import discover_plugins, load_plugin
 from graphwire_plugins.json_format import JsonFormat
 
@@ -451,6 +451,33 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("treespec_serializer", "arity", "x", "not an int or None"),
     ("constant_codec", "encode", 3, "not a tree and a list"),
 ]
+
+
+STORED = StoredTensor.whole("float32", (2,), "x")
+FIELDS = [
+    *(
+        STORED._replace(**{name: bad})
+        for name in STORED._fields
+        for bad in (3, None, (None,), (1.5,), object())
+    ),
+    *(
+        STORED._replace(chunks=(STORED.chunks[0]._replace(**{name: bad}),))
+        for name in STORED.chunks[0]._fields
+        for bad in (None, "x", 1.5, (None,), ("x",))
+        if (name, bad) not in (("file", "x"), ("strides", None))
+    ),
+]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_field_of_a_wrong_type_in_a_tensor_of_a_store_names_the_plugin(lazy: bool) -> None:
+    (hook,) = (each for each in HOOKS if each.kind == "weight_store")
+    for wrong in FIELDS:
+        tensors: Any = types.MappingProxyType({"a": wrong}) if lazy else {"a": wrong}
+        opened = {"open": lambda *_, tensors=tensors: StoreIndex(tensors, {})}
+        provider = provider_of(installed(hook, WORKING["weight_store"] | opened), hook)
+        with pytest.raises(GraphwireError, match=r"gw-failing==1.5 returns .*not a Stor.*GRAPHWIRE_DISABLE"):
+            assert provider.open(None).tensors["a"], wrong
 
 
 @pytest.mark.parametrize(("kind", "method", "result", "told"), WRONG)

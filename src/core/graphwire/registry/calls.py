@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from graphwire import errors
-from graphwire.registry.interfaces import MetadataKey, StoredTensor, StoreIndex
+from graphwire.registry.interfaces import Chunk, MetadataKey, StoredTensor, StoreIndex
 from graphwire.registry.provisions import HOOKS, YIELDING, Provision, error_text, methods_of, shown
 from graphwire.schema import FileFacts
 
@@ -56,9 +56,31 @@ def _is_index(tensors: object, files: object) -> bool:
         return False
     # Another mapping may look at a tensor only when it is asked for it.
     known = tensors.values() if type(tensors) is dict else ()
-    return all(isinstance(each, StoredTensor) for each in known) and all(
-        isinstance(each, FileFacts) for each in files.values()
+    facts: list[Any] = [*files.values()]
+    return all(map(_is_stored, known)) and all(
+        isinstance(each, FileFacts) and type(each.nbytes) is int and type(each.index_sha256) is str
+        for each in facts
     )
+
+
+def _is_stored(value: object) -> bool:
+    """Whether a tensor of a store has fields of the right types. What they say is compared with the program."""
+    if not isinstance(value, StoredTensor):
+        return False
+    fields: list[Any] = [*value]
+    dtype, shape, chunks = fields
+    known = isinstance(dtype, str) and _are_numbers(shape) and isinstance(chunks, (tuple, list))
+    return known and all(isinstance(each, Chunk) and _is_chunk([*each]) for each in chunks)
+
+
+def _is_chunk(fields: list[Any]) -> bool:
+    file, offset, start, sizes, strides = fields
+    numbers = [(offset,), start, sizes, () if strides is None else strides]
+    return (isinstance(file, str) or hasattr(file, "read_into")) and all(map(_are_numbers, numbers))
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and all(isinstance(each, SupportsIndex) for each in value)
 
 
 _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -324,7 +346,13 @@ class _CalledMapping(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         with calling(self._owner, self._what, errors.ArchiveError, KeyError):
-            return self._tensors[name]
+            found = self._tensors[name]
+        if not _is_stored(found):
+            raise errors.ArchiveError(
+                f"{self._what} of {self._owner} returns {shown(found)} as {shown(name)}, not a StoredTensor",
+                remedy=REMEDY_OF_BROKEN,
+            )
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return _each(self._tensors, self._owner, self._what, errors.ArchiveError)
