@@ -15,7 +15,7 @@ from nightly import by_day
 from small_programs import SMALL_PROGRAMS
 from torch import nn
 from torch.export import ExportedProgram, export
-from torch.fx import Graph, GraphModule
+from torch.fx import GraphModule
 
 import graphwire
 from graphwire.errors import GraphwireWarning
@@ -25,12 +25,6 @@ Edit = Callable[[Any, str], object]
 
 def _attribute(value: Any) -> Edit:
     return lambda holder, name: setattr(holder, name, value)
-
-
-def _unread_graph() -> GraphModule:
-    graph = Graph()
-    graph.output(graph.placeholder("x"))
-    return GraphModule({}, graph)
 
 
 OF_ALL: dict[str, Edit] = {
@@ -45,7 +39,6 @@ OF_MODULES: dict[str, Edit] = {
     "a tensor": _attribute(torch.ones(2)),
     "a buffer": lambda module, name: module.register_buffer(name, torch.ones(2)),
     "a module": _attribute(nn.Linear(2, 2)),
-    "a graph module": lambda module, name: setattr(module, name, _unread_graph()),
 }
 
 
@@ -107,6 +100,21 @@ def test_each_attribute_of_ones_own_is_named_and_changes_nothing(
     for name, (where, _) in done.items():
         named = f"{name!r}" + (f" of {where}" if where else "")
         assert f"the attribute {named}" in told or f"the submodule {named}" in told
+
+
+def test_subgraphs_that_export_leaves_behind_are_not_named() -> None:
+    class Unused(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            def branch(a: torch.Tensor) -> torch.Tensor:
+                torch.cond(a.sum() > 0, torch.sin, torch.cos, (a,))
+                return a + 1
+
+            return torch.cond(x.sum() > 0, branch, torch.cos, (x,))
+
+    program = torch.export.export(Unused(), (torch.ones(2),))
+    unread = [name for name, _ in program.graph_module.true_graph_0.named_children()]
+    assert unread == ["true_graph_0", "false_graph_0"]
+    assert _warnings_of(program)[1] == ""
 
 
 @pytest.mark.parametrize("register", HOOKS)

@@ -20,6 +20,8 @@ from graphwire.analysis.validation.value_rules import weight_problems
 from graphwire.api import options, weights
 from graphwire.api.documents import ProgramRecords, program_at_current_schema, read_records
 from graphwire.api.error_boundary import Boundary
+from graphwire.api.options import StorageOptions
+from graphwire.api.weights import LoadWeights
 from graphwire.evolve.plain_values import walk_nodes
 from graphwire.evolve.planner import plan_for
 from graphwire.evolve.step import release_of, releases_with, version_of
@@ -77,9 +79,9 @@ class Archive(Closing):
         file: Readable,
         registry: Registry,
         limits: Limits,
-        weights_from: weights.LoadWeights = weights.AS_SAVED,
+        weights_from: LoadWeights = weights.AS_SAVED,
         rank: int | None = None,
-        storage_options: options.StorageOptions = None,
+        storage_options: StorageOptions = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
         options.check_limits(limits)
@@ -597,9 +599,9 @@ def open(
     *,
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    weights_from: weights.LoadWeights = weights.AS_SAVED,
+    weights_from: LoadWeights = weights.AS_SAVED,
     rank: int | None = None,
-    storage_options: options.StorageOptions = None,
+    storage_options: StorageOptions = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Archive:
     """Open a file to read its programs as schema records, without torch.

@@ -387,7 +387,7 @@ def _own_attributes(holder: object) -> list[str]:
 
 
 def _unread_attributes(module: torch.nn.Module, read: Collection[str], path: str) -> Iterator[str]:
-    """Yield what a module has that no node of its graph reads.
+    """Yield what a module has that no node of its graph reads, but for subgraphs: export leaves those of calls that it removed.
 
     Args:
         read: the paths that nodes read.
@@ -398,7 +398,7 @@ def _unread_attributes(module: torch.nn.Module, read: Collection[str], path: str
         yield "the attribute 'training'"
     for key in (*_own_attributes(module), *module._parameters, *module._buffers, *module._modules):
         here, value = f"{path}{key}", module._modules.get(key, held.get(key))
-        if here in read:
+        if here in read or isinstance(value, torch.fx.GraphModule):
             continue
         inside = isinstance(value, torch.nn.Module) and any(each.startswith(f"{here}.") for each in read)
         if isinstance(value, torch.nn.Module) and inside:
