@@ -442,7 +442,7 @@ def payload_cases() -> Iterator[Case]:
         }.items():
             yield of(
                 f"{kind}_name_{name}",
-                "PAY-2",
+                "PAY-2 DOC-29",
                 f"a name that is no attribute path among the {kind}: {text!r}",
                 **{kind: {text: sample()}},
             )
@@ -571,7 +571,7 @@ def payload_cases() -> Iterator[Case]:
     )
     yield changed(
         "number_with_fraction",
-        "ARC-34",
+        "ARC-34 DOC-13",
         "a size that is written as 2.0",
         False,
         lambda data: data.replace(b'{"as_int":2}', b'{"as_int":2.0}', 1),

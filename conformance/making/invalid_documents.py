@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from making.documents import (
@@ -263,21 +264,22 @@ def shape_cases() -> Iterator[Case]:
         yield case(
             "documents",
             f"minor_version_{minor}",
-            "HIS-3",
+            "HIS-3 VER-5",
             "a document of a version that no release wrote, before the first minor one of its major",
             simple(schema_version={"major": 8, "minor": minor}),
         )
-    yield case(
+    guards = case(
         "documents",
         "guards_before_guards",
         "DOC-4",
         "guards that are no list, in a document of a schema that has none: no step names them, so they stay",
         simple(schema_version={"major": 8, "minor": 7}, guards_code=False),
     )
+    yield replace(guards, needs=(*guards.needs, "schema-8"))
     yield case(
         "documents",
         "without_schema_version",
-        "VER-5",
+        "VER-5 HIS-1 DOC-4",
         "a document without a version",
         edited(simple(), "schema_version", REMOVED),
     )
@@ -648,7 +650,8 @@ def signature_cases() -> Iterator[Case]:
         "optional_tensor": {"as_optional_tensor": {"as_tensor": {"name": "relu"}}},
         "sequence": {"as_sequence": {"items": [tensor("relu")], "kind": "list"}},
     }.items():
-        tree = edited(simple(requires=["sequences"]), f"{SIGNATURE}.output_specs.0.user_output.arg", returned)
+        requires = ["sequences"] if kind == "sequence" else []
+        tree = edited(simple(requires=requires), f"{SIGNATURE}.output_specs.0.user_output.arg", returned)
         yield of(
             f"output_that_is_a_{kind}",
             "SIG-11",
