@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
 import dataclasses
+import sys
 import threading
 import types
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import pytest
 import torch
 from given_plugins import Plugin, registry_with
 from inside.registry import HOOKS, Hook
+from nightly import one_in
 from torch.utils import _pytree as pytree
 
 import graphwire
@@ -25,7 +28,7 @@ from graphwire.errors import (
     GraphwireError,
     PluginError,
 )
-from graphwire.hooks import MetadataKey, OpsetStep, PluginInfo, Registry, StoredTensor, StoreIndex
+from graphwire.hooks import MetadataKey, OpsetStep, PluginInfo, Registry, StoredTensor, StoreIndex, hookimpl
 from graphwire.registry import discover_plugins, load_plugin
 from graphwire_plugins.json_format import JsonFormat
 
@@ -288,6 +291,176 @@ def test_what_a_provider_raises_names_its_plugin_and_disturbs_nobody_else(
             known["save"]()  # what follows needs a file
 
 
+# ------------------------------------------------------------------------------------ results of whatever kind, and rude methods
+
+
+async def waits(*_: Any) -> Any: ...
+
+
+def yields(*_: Any) -> Any:
+    yield 1
+
+
+class Rude:
+    """Fails at whatever is done with it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("of the plugin")
+
+    __len__ = __iter__ = __bool__ = __repr__ = __str__ = __eq__ = fails  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+
+def clears(method: Callable[..., Any]) -> Callable[..., Any]:
+    def cleared(*given: Any) -> Any:
+        result = method(*given)
+        for each in given:
+            if isinstance(each, (dict, list)):
+                each.clear()
+        return result
+
+    return cleared
+
+
+def endless(*_: Any) -> Any:
+    return endless()
+
+
+def full(*_: Any) -> Any:
+    raise OSError(28, "No space left on device")
+
+
+DEEDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    **{
+        f"returns {what}": lambda method, made=made: lambda *_: made()
+        for what, made in {
+            "None": lambda: None,
+            "3": lambda: 3,
+            "text": lambda: "x" * 5_000_000,
+            "a long number": lambda: 10**6000,
+            "True": lambda: True,
+            "a list": lambda: [1],
+            "a pair": lambda: (1, 2),
+            "a mapping": lambda: {1: 2},
+            "a class": lambda: int,
+            "bytes": lambda: b"zz",
+            "what fails at everything": Rude,
+            "a generator": yields,
+        }.items()
+    },
+    "exits": lambda method: lambda *_: sys.exit(3),
+    "recurses": lambda method: endless,
+    "finds a full disk": lambda method: full,
+    "clears what it is given": clears,
+}
+
+
+UNBLAMED = ("No such file", "has other weights; Checkpoint", "no store of weights recognizes")
+"""What is true of files, whoever made them: the next step of a store that wrote nothing."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "case",
+    one_in(41, [(*each, deed) for each in METHODS if each[0].kind != "command" for deed in DEEDS]),
+    ids=lambda case: f"{case[0].kind} {case[1]} {case[2]}",
+)
+def test_whatever_a_method_does_ends_with_an_error_that_names_its_plugin_or_does_no_harm(
+    case: tuple[Hook, str, str], needing: Any, tmp_path: Path
+) -> None:
+    hook, method, deed = case
+    working = WORKING[hook.kind]
+    good, bad = (
+        installed(hook, working | {method: did}) for did in (working[method], DEEDS[deed](working[method]))
+    )
+    format = "failing" if hook.kind == "wire_format" else "json"
+    store = "failing" if hook.kind == "weight_store" else "safetensors"
+    known = everything(needing, good, tmp_path, format, "safetensors")
+    known["save weights"]()
+    for name, act in everything(needing, bad, tmp_path, format, store).items():
+        told = failure_of(act)
+        if told and not any(each in told for each in UNBLAMED):
+            assert "gw-failing==1.5" in told, (name, told)
+            assert "GRAPHWIRE_DISABLE_PLUGINS" in told, (name, told)
+            assert "defect of graphwire" not in told, (name, told)
+            assert len(told) < 5_000, name
+        if name == "save":
+            known["save"]()  # what follows needs a good file
+
+
+def lists(hooks: Callable[[], Any], kind: str) -> Any:
+    return lambda: types.SimpleNamespace(**{f"graphwire_{kind}s": hookimpl(hooks)})
+
+
+def absent() -> Any:
+    raise ImportError("No module named 'gw_absent'", name="gw_absent")
+
+
+BROKEN: dict[str, Callable[[str, str], Any]] = {
+    "a coroutine": lambda kind, method: with_method(kind, method, waits),
+    "a generator": lambda kind, method: with_method(kind, method, yields),
+    "no method": lambda kind, method: with_method(kind, method, None),
+    "no import": lambda kind, method: absent,
+    "no list": lambda kind, method: lists(lambda: None, kind),
+    "a list that fails": lambda kind, method: lists(fails, kind),
+    "a list that exits": lambda kind, method: lists(sys.exit, kind),
+}
+
+
+def with_method(kind: str, method: str, function: Any) -> Any:
+    return lists(lambda: [made(**WORKING[kind] | {method: function})], kind)
+
+
+NOBODYS: dict[str, dict[str, Callable[[Any, Path, Registry], Any]]] = {
+    "weight_store": {
+        "save": lambda program, folder, registry: graphwire.save(
+            program, folder / "b.pt2", weights=str(folder / "x.failing"), registry=registry
+        ),
+        "load": lambda program, folder, registry: graphwire.load(
+            folder / "a.pt2", weights=str(folder / "x.failing"), registry=registry
+        ),
+    },
+    "wire_format": {
+        "save": lambda program, folder, registry: graphwire.dumps(
+            program, format="failing", registry=registry
+        ),
+        "decode": lambda program, folder, registry: graphwire.decode(b"\0strange", registry=registry),
+        "treespec": lambda program, folder, registry: graphwire.treespec_loads(
+            b"\0strange", registry=registry
+        ),
+    },
+    "constant_codec": {
+        "save": lambda program, folder, registry: graphwire.dumps(with_object(program), registry=registry)
+    },
+}
+"""Where graphwire looks for a provider by something else than a name that a file has."""
+
+
+def with_object(program: Any) -> Any:
+    program = copy.copy(program)
+    program._constants = {**program.constants, "kept": object()}
+    return program
+
+
+@pytest.mark.parametrize("kind", NOBODYS)
+@pytest.mark.parametrize("how", BROKEN)
+def test_where_nobody_has_what_is_needed_each_broken_plugin_that_might_is_named(
+    kind: str, how: str, plain: Any, tmp_path: Path
+) -> None:
+    method = next(name for hook, name in METHODS if hook.kind == kind)
+    info = PluginInfo("another", "gw-failing", "1.5")  # a format of a plugin's name would name that plugin
+    registry = Registry([*discover_plugins(), load_plugin(info, BROKEN[how](kind, method))])
+    graphwire.save(plain, tmp_path / "a.pt2", registry=registry)
+    for name, act in NOBODYS[kind].items():
+        told = failure_of(lambda act=act: act(plain, tmp_path, registry))
+        assert "`another` of gw-failing==1.5 is broken: " in told, (name, told)
+        assert "GRAPHWIRE_DISABLE_PLUGINS" in told, (name, told)
+    other = next(each for each in NOBODYS if each != kind)
+    for act in NOBODYS[other].values():
+        is_known = how in ("a coroutine", "a generator", "no method")
+        assert ("gw-failing" in failure_of(lambda act=act: act(plain, tmp_path, registry))) is not is_known
+
+
 class Ends(BaseException):
     """What nobody expects."""
 
@@ -448,7 +621,8 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("op_handler", "name_of", 3, "not text or None"),
     ("op_handler", "decode_node", 3, "not a pair of arguments"),
     ("treespec_serializer", "dump_context", 3, "not a version and a tree"),
-    ("treespec_serializer", "arity", "x", "not an int or None"),
+    ("treespec_serializer", "arity", "x", "not a number of children or None"),
+    ("treespec_serializer", "arity", 1 << 1100, "not a number of children or None"),
     ("constant_codec", "encode", 3, "not a tree and a list"),
 ]
 

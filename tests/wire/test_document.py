@@ -5,15 +5,17 @@ import sys
 from typing import Any, cast
 
 import pytest
+from given_plugins import Plugin, registry_with
 from inside.wire import detect_format, read_document, same_tree, write_document
 
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
-from graphwire.hooks import MAX_DEPTH, Limits, Tree, WireFormat, measure_tree
+from graphwire.hooks import MAX_DEPTH, Limits, Registry, Tree, WireFormat, measure_tree
 from graphwire_plugins.cbor_format import CborFormat
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.msgpack_format import MsgpackFormat
 
 FORMATS: list[WireFormat] = [JsonFormat(), MsgpackFormat(), CborFormat()]
+REGISTRY = Registry.only("graphwire")
 
 
 class Careless:
@@ -57,20 +59,23 @@ def test_the_format_of_a_document_is_recognised(wire_format: WireFormat) -> None
     ):
         data = write_document(cast(Tree, tree), wire_format)
         for buffer in (data, bytearray(data), memoryview(data)):
-            assert detect_format(buffer, FORMATS) is wire_format
+            assert detect_format(buffer, REGISTRY).name == wire_format.name
 
 
 def test_an_unknown_start_names_the_installed_formats() -> None:
     for data in (b"", b"PK\x03\x04", b"hello"):
         with pytest.raises(UnknownFormatError, match="Installed formats: cbor, json, msgpack"):
-            detect_format(data, FORMATS)
+            detect_format(data, REGISTRY)
     with pytest.raises(UnknownFormatError, match="Installed formats: none"):
-        detect_format(b"{}", [])
+        detect_format(b"{}", Registry.of())
 
 
 def test_a_start_that_two_formats_recognize_names_both() -> None:
-    with pytest.raises(FormatError, match="careless, json"):
-        detect_format(b"{}", [*FORMATS, Careless(None)])
+    rivals = [Careless(None), Careless(None)]
+    rivals[0].name, rivals[0].suffix = "twin", ".twin"
+    with pytest.raises(FormatError, match="careless, twin"):
+        detect_format(b"{}", Registry.of(Plugin(wire_formats=rivals)))
+    assert detect_format(b"{}", registry_with(wire_formats=rivals)).name == "json"
 
 
 @pytest.mark.parametrize("error", [RecursionError(), MemoryError()], ids=repr)

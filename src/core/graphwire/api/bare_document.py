@@ -67,12 +67,8 @@ def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> Ba
         return None
     try:
         try:
-            wire_format = detect_format(
-                source.read_at(0, min(source.size, HEAD_BYTES)),
-                registry.wire_formats.values(),
-                registry.formats_in_box,
-            )
-        except errors.FormatError:
+            wire_format = detect_format(source.read_at(0, min(source.size, HEAD_BYTES)), registry)
+        except errors.unless_interrupted(Exception):
             return None
         if source.size > limits.program_bytes:
             raise errors.LimitError(

@@ -30,8 +30,7 @@ from graphwire.wire.archive.source import file_name, type_text
 from graphwire.wire.document import (
     check_treespec_protocol,
     detect_format,
-    read_document,
-    read_program,
+    read_program_or_tree,
     read_treespec,
     write_document,
     write_plain_json,
@@ -158,11 +157,11 @@ def decode(
     if not isinstance(buffer, (bytes, bytearray, memoryview)):
         raise errors.FormatError(f"a document is bytes, not {type(buffer).__name__}")
     if format is None:
-        wire_format = detect_format(buffer, registry.wire_formats.values(), registry.formats_in_box)
+        wire_format = detect_format(buffer, registry)
     else:
         wire_format = registry.wire_format(format)
     with Boundary("", registry, ("", wire_format.name)):
-        document = read_program(buffer, wire_format, limits) or read_document(buffer, wire_format, limits)
+        document = read_program_or_tree(buffer, wire_format, limits)
         program, _, _ = program_at_current_schema(document)
         check_valid(program)
     return program
@@ -298,10 +297,7 @@ def treespec_loads(
         if isinstance(data, str):
             spec = parse_treespec(data)
         else:
-            formats, box = registry.wire_formats.values(), registry.formats_in_box
-            wire_format = (
-                detect_format(data, formats, box) if format is None else registry.wire_format(format)
-            )
+            wire_format = detect_format(data, registry) if format is None else registry.wire_format(format)
             spec = read_treespec(data, wire_format, limits)
         if not to_torch:
             return spec

@@ -29,8 +29,8 @@ from graphwire.registry import (
     missing_of,
     normal_name,
     parts_of,
+    remedies_of_broken,
     remedy_for_name,
-    remedy_for_plugin,
     remedy_for_requirements,
     remedy_for_unavailable_name,
     step_name,
@@ -427,7 +427,7 @@ def plan_for(
                 remedy=". ".join(
                     (
                         f"The installed namespaces are {', '.join(name for name, version in target.items() if version)}",
-                        *(remedy_for_plugin(each) for each in registry.plugins if each.status == "broken"),
+                        *remedies_of_broken(registry, "op_handler"),
                     )
                 ),
             )

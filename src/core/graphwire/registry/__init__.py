@@ -19,6 +19,7 @@ from graphwire.registry.discovery import (
     missing_error as missing_error,
     missing_of as missing_of,
     parts_of as parts_of,
+    remedies_of_broken as remedies_of_broken,
     remedy_for_name as remedy_for_name,
     remedy_for_plugin as remedy_for_plugin,
     remedy_for_requirements as remedy_for_requirements,

@@ -92,12 +92,18 @@ _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a pair of arguments and keyword arguments, or None",
     ),
     "treespec_serializer dump_context": (lambda value: _is_pair(value, object, object), "a version and a tree"),
-    "treespec_serializer arity": (lambda value: value is None or type(value) is int, "an int or None"),
+    "treespec_serializer arity": (
+        lambda value: value is None or (type(value) is int and 0 <= value < 1 << 63),
+        "a number of children or None",
+    ),
     "constant_codec encode": (
         lambda value: _is_pair(value, object, Sequence) and not isinstance(value[1], (str, bytes)),
         "a tree and a list of tensors",
     ),
-    "weight_store find": (lambda value: value is None or type(value) is str, "a location or None"),
+    "weight_store find": (
+        lambda value: value is None or (type(value) is str and len(value) <= 4096),
+        "a location or None, in at most 4,096 characters",
+    ),
     "weight_store open": (
         lambda value: type(value) is StoreIndex and _is_index(*value),
         "a StoreIndex of StoredTensor and FileFacts by name",

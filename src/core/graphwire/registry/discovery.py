@@ -509,19 +509,36 @@ _OF_BOX = {
 
 
 def remedy_for_name(registry: Registry, kind: str, name: str, otherwise: str) -> str:
-    """Return what to do if no plugin provides a name.
+    """Return what to do if no plugin provides a name, or, if the name is empty, if none has what is searched for.
 
     The advice concerns a plugin that registers the name, or a built-in plugin that is disabled.
 
     Args:
         otherwise: the advice if neither applies.
     """
-    if fault := registry.fault_of(kind, name):
+    if not name:
+        otherwise = ". ".join((otherwise, *remedies_of_broken(registry, kind)))
+    elif fault := registry.fault_of(kind, name):
         return remedy_for_unavailable_name(fault)
     box = next((each for each in registry.plugins if is_in_box(each) and each.name == _OF_BOX[kind]), None)
     if box is None:
         return f"The registry lacks the plugin `{_OF_BOX[kind]}` of graphwire: `Registry.discover()` has it"
     return otherwise if box.status == "active" else remedy_for_plugin(box)
+
+
+def remedies_of_broken(registry: Registry, kind: str) -> list[str]:
+    """Return why each plugin that might have what nobody has is not in force, and what to do.
+
+    Args:
+        kind: what is searched for. A plugin of which nothing is known, since it cannot be imported, may provide anything.
+    """
+    found: dict[str, None] = {}
+    for each in registry.plugins:
+        known = [refusal for refusal in each.refused if refusal.kind == kind]
+        if each.status == "broken" and not each.refused:
+            found[remedy_for_plugin(each)] = None
+        found |= {remedy_for_plugin(each, refusal): None for refusal in known}
+    return [*found]
 
 
 def remedy_for_unavailable_name(fault: UnavailableName) -> str:

@@ -31,7 +31,10 @@ def shown(value: object) -> str:
     """Return a value of foreign code as text; its `repr` is called only if it is Python's own."""
     if isinstance(value, type):
         return f"the class {value.__qualname__:.60}"
-    plain = type(value) in (str, bytes, int, bool, float, type(None))
+    plain = type(value) in (str, bytes, bool, float, type(None))
+    plain = plain or (
+        type(value) is int and value.bit_length() < 1 << 10
+    )  # Python refuses to write longer ones
     return f"{value!r:.60}" if plain else f"a {type(value).__qualname__}"
 
 

@@ -26,6 +26,7 @@ from graphwire.registry.discovery import (
     is_in_box,
     load_plugin,
     plugin_names,
+    remedies_of_broken,
     remedy_for_plugin,
     settle_conflicts,
     warn_of,
@@ -649,8 +650,9 @@ class Registry:
         remedies = [f"{hint}Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
         off = [plugin for plugin in self.plugins if plugin.status != "active"]
         named = [fault.plugin] if fault else [each for each in off if name in (each.name, each.distribution)]
-        remedies += [remedy_for_plugin(each) for each in named or off if named or each.status != "blocked"]
+        remedies += map(remedy_for_plugin, named)
         if not named:
+            remedies += remedies_of_broken(self, "wire_format")
             remedies.append(
                 "Install a distribution that provides it (`graphwire plugins` lists the installed plugins)"
             )

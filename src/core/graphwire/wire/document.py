@@ -6,7 +6,7 @@ A tree is what every wire format encodes. Values are checked against its definit
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from itertools import chain
 from math import isfinite
 from typing import Any, TypeVar, cast
@@ -28,10 +28,12 @@ from graphwire.registry import (
     CountingFormat,
     ProgramReader,
     RecordFormat,
+    Registry,
     Tree,
     WireFormat,
     attributed,
     blamed,
+    remedies_of_broken,
 )
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts.treespec import PROTOCOL, TreeSpec, dump_json, parse_treespec
@@ -465,6 +467,23 @@ def read_program(
     return program if current and _is_flat(program) else None
 
 
+def read_program_or_tree(
+    data: bytes | bytearray | memoryview, wire_format: WireFormat, limits: Limits = DEFAULT_LIMITS
+) -> Program | dict[str, Tree]:
+    """Decode a document to a program if that needs no tree, otherwise to the tree.
+
+    Raises:
+        FormatError: the bytes are not a document of this format.
+        SchemaError: it is no mapping.
+        LimitError: the document is larger or deeper than `limits` allow.
+    """
+    found = read_program(data, wire_format, limits) or read_document(data, wire_format, limits)
+    if not isinstance(found, (Program, dict)):
+        error = SchemaError(f"a program is a mapping, not {type(found).__name__}")
+        raise attributed(error, wire_format)
+    return found
+
+
 def _most_values(data: bytes | bytearray | memoryview, wire_format: WireFormat) -> int:
     """Return a number that the values of a document do not exceed; each takes at least one byte."""
     if _has(wire_format, "most_values"):
@@ -517,40 +536,38 @@ def _lacks_library(wire_format: WireFormat, error: ImportError) -> FormatError:
     )
 
 
-def _matches(wire_format: WireFormat, head: bytes) -> bool:
-    try:
-        return wire_format.matches(head)
-    except unless_interrupted(Exception):  # plugin code: a format that fails does not recognize the document
-        return False
-
-
-def detect_format(
-    data: bytes | bytearray | memoryview, formats: Iterable[WireFormat], first: Collection[WireFormat] = ()
-) -> WireFormat:
-    """Return the one format that recognizes a document by its first bytes.
-
-    Args:
-        formats: the candidates.
-        first: the candidates with priority. If one of them recognizes the document, the others are not asked.
+def detect_format(data: bytes | bytearray | memoryview, registry: Registry) -> WireFormat:
+    """Return the one format that recognizes a document by its first bytes. If one in the box does, no other is asked.
 
     Raises:
         UnknownFormatError: no format recognizes it.
-        FormatError: several formats recognize it, which is a bug in one of them.
+        FormatError: several formats recognize it, which is a bug in one of them; or none does, and one fails at it.
     """
     head = bytes(memoryview(data).cast("B")[:HEAD_BYTES])
-    known = tuple(formats)
-    matching = [each for each in first if _matches(each, head)] or [
-        each for each in known if _matches(each, head)
-    ]
+    failures: list[Exception] = []
+
+    def matches(wire_format: WireFormat) -> bool:
+        try:
+            return wire_format.matches(head)
+        except unless_interrupted(Exception) as error:  # another format may recognize the document
+            failures.append(error)
+            return False
+
+    matching = [*filter(matches, registry.formats_in_box)]
+    known = () if matching else tuple(registry.wire_formats.values())
+    matching = matching or [*filter(matches, known)]
     if len(matching) == 1:
         return matching[0]
     if matching:
         names = ", ".join(sorted(each.name for each in matching))
         raise FormatError(f"the document's start matches several formats: {names}", remedy="Name the format")
+    if failures:
+        raise failures[0]
     names = ", ".join(sorted(each.name for each in known)) or "none"
+    remedy = f"Installed formats: {names}. Install the plugin that wrote it, or name the format"
     raise UnknownFormatError(
         f"no installed format recognizes a document that starts with {head[:8]!r}",
-        remedy=f"Installed formats: {names}. Install the plugin that wrote it, or name the format",
+        remedy=". ".join((remedy, *remedies_of_broken(registry, "wire_format"))),
     )
 
 

@@ -51,7 +51,7 @@ from graphwire.schema.trees import payloads_of_config
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, SwappedRecord, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record, payload_record
 from graphwire.wire.archive.source import Closing, Readable
-from graphwire.wire.document import decode_json_record, read_document, read_program
+from graphwire.wire.document import decode_json_record, read_document, read_program_or_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import (
     CONSTANTS,
@@ -655,8 +655,7 @@ class Package(Closing):
         data, wire_format = self._fetched.pop(name, None), self.format_of(name)
         if data is None:
             data = self.archive.read(self.member_of(name))
-        program = read_program(data, wire_format, self._limits)
-        return program or read_document(data, wire_format, self._limits)
+        return read_program_or_tree(data, wire_format, self._limits)
 
     @cached_property
     def references(self) -> schema.WeightReferences | None:

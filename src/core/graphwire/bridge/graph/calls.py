@@ -217,7 +217,7 @@ def decode_inputs(scope: Scope, called: Operator, record: Node) -> tuple[tuple[A
     """
     if called.codec is not None:
         decode = functools.partial(decode_argument, scope)
-        call = called.codec.decode_node(called.target, record.inputs, decode)
+        call = called.codec.decode_node(called.target, [*record.inputs], decode)
         if call is not None:
             return call
     return _DECODERS[called.handler.convention](called, record, _decode(scope, record.inputs))

@@ -20,6 +20,7 @@ from graphwire.evolve.plain_values import decode_value, walk_nodes
 from graphwire.registry import (
     OpHandler,
     Registry,
+    attributed,
     blamed,
     remedy_for_name,
     unavailable_error,
@@ -249,7 +250,8 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
             if fault := context.registry.fault_of("op_handler", name):
                 raise unavailable_error(fault, f"the operator {name}", errors.UnknownOperatorError)
             remedy = remedy_for_name(context.registry, "op_handler", name, "") or _advice(name)
-            raise errors.UnknownOperatorError(f"this installation has no operator {name!r}", remedy=remedy)
+            error = errors.UnknownOperatorError(f"this installation has no operator {name!r}", remedy=remedy)
+            raise attributed(error, handler)
         operator = context.operators[name] = _described(target, name, handler)
     return operator
 
@@ -321,9 +323,13 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     # Not by `isinstance`: a check against a Protocol takes as long as everything else here.
     codec: Any = handler if hasattr(handler, "encode_node") else None
     if handler.convention == "schema":
-        facts = _facts_of(target) if isinstance(target, OpOverload) else _read_schema(target)
+        try:
+            facts = _facts_of(target) if isinstance(target, OpOverload) else _read_schema(target)
+        except errors.unless_interrupted(Exception):  # of a plugin's class
+            facts = None
         if facts is None:
-            problem = f"the operator handler {handler.namespace!r} returns {target!r:.80} for {name!r}, which has no schema"
+            what = f"returns {errors.shown(target)} for {name!r}, which has no schema"
+            problem = f"the operator handler {handler.namespace!r} {what}"
             remedy = "Declare its convention as symbolic or generic, or return an overload"
             raise blamed(errors.PluginError(problem, remedy=remedy), handler)
         return Operator(target, name, handler, codec=codec, **facts)

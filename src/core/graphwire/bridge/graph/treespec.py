@@ -24,8 +24,10 @@ from graphwire.errors import (
     unless_interrupted,
 )
 from graphwire.registry import (
+    REMEDY_OF_BROKEN,
     Registry,
     TreespecType,
+    attributed,
     blamed,
     remedy_for_name,
     remedy_for_plugin,
@@ -303,11 +305,12 @@ def _decode_context(served: _Served, node: treespec.TreeSpec) -> Any:
         arity = serializer.arity(by.container, context)
         fit = getattr(serializer, "fit_context", None)
         if fit is not None and arity in (None, len(node.children)):
-            context = fit(context, node.children)
+            context = fit(context, [*node.children])
     else:
         context, arity = _registered_context(by, served.version, node.context)
     if arity is not None and arity != len(node.children):
-        raise DecodeError(f"a {by.name} with this context has {arity} children, not {len(node.children)}")
+        wrong = DecodeError(f"a {by.name} with this context has {arity} children, not {len(node.children)}")
+        raise attributed(wrong, getattr(by, "serializer", None))
     return context
 
 
@@ -356,8 +359,10 @@ def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
         "or install the plugins that provide their treespec serializers"
     )
     remedies = [remedy]
-    failures = registry.container_types.all.failures
-    remedies += [f"The serializer {name} is dropped: {failures[name]}" for name in names if name in failures]
+    for name, failure in registry.container_types.all.failures.items():
+        if any(each == name or each.startswith(f"{name}.") for each in names):
+            owner = registry.owner_of("treespec_serializer", name)
+            remedies.append(f"The serializer {name} of {owner} is dropped: {failure}. {REMEDY_OF_BROKEN}")
     faults = [registry.fault_of("treespec_serializer", name) for name in names]
     remedies += [remedy_for_unavailable_name(fault) for fault in faults if fault is not None]
     if not any(faults):

@@ -101,7 +101,11 @@ def find_store(
         owners = ", ".join(f"{name} of {registry.owner_of('weight_store', name)}" for name, _ in found)
         raise errors.ArchiveError(
             f"{what} {text!r:.200}{': ' if owners else ''}{owners}",
-            remedy=REMEDY_OF_CONFLICT if found else f"Stores: {kinds}. Name a file of one of them",
+            remedy=REMEDY_OF_CONFLICT
+            if found
+            else remedy_for_name(
+                registry, "weight_store", "", f"Stores: {kinds}. Name a file of one of them"
+            ),
         )
     return StorePlace(found[0][0], folder, found[0][1])
 
