@@ -244,6 +244,80 @@ assert torch.equal(stored.state_dict["up.weight"], model.up.weight.full_tensor()
 """
 
 
+PLACED = """
+import os
+import pytest
+import torch, torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+import graphwire
+from graphwire.errors import DecodeError, EncodeError
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+dist.init_process_group("gloo", store=dist.FileStore("job.store", size), rank=rank, world_size=size)
+mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
+line = init_device_mesh("cpu", (size,), mesh_dim_names=("all",))
+whole = torch.arange(35.0).view(5, 7)
+mine = torch.full((2,), rank + 1.0)
+made = {
+    "blocks": distribute_tensor(whole, mesh, [Shard(0), Shard(1)]),
+    "blocks turned": distribute_tensor(whole, mesh, [Shard(1), Shard(0)]),
+    "one dimension twice": distribute_tensor(whole, mesh, [Shard(0), Shard(0)]),
+    "transposed": distribute_tensor(whole.t(), mesh, [Shard(0), Shard(1)]),
+    "replicated": distribute_tensor(whole, mesh, [Replicate(), Replicate()]),
+    "a part of the mesh": distribute_tensor(whole, mesh["tp"], [Shard(0)]),
+    "columns": distribute_tensor(whole, mesh["dp"], [Shard(1)]),
+    "partial": DTensor.from_local(mine, mesh, [Partial(), Replicate()]),
+    "partial and shard": DTensor.from_local(mine, mesh, [Partial("max"), Shard(0)]),
+    "fewer rows than processes": distribute_tensor(torch.ones(1, 3), line, [Shard(0)]),
+    "parameter": torch.nn.Parameter(distribute_tensor(whole, mesh, [Replicate(), Shard(0)])),
+}
+program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+program.state_dict.update(made)
+for format in ("json", "msgpack", "cbor"):
+    data = graphwire.dumps(program, format=format)
+    with pytest.raises(DecodeError, match="no `with mesh:` is around"):
+        graphwire.loads(data)
+    with mesh, line:
+        loaded = graphwire.loads(data)
+        assert graphwire.dumps(loaded, format=format) == data
+    for name, value in made.items():
+        found = loaded.state_dict[name]
+        assert (type(found), found._spec) == (type(value), value._spec), name
+        assert torch.equal(found.to_local(), value.to_local()), name
+    with open(f"{rank}.{format}", "wb") as file:
+        file.write(data)
+dist.barrier()
+with mesh, line, pytest.raises(DecodeError, match="this is the shard of the process at"):
+    graphwire.load(f"{(rank + 1) % size}.cbor")
+graphwire.full_tensors(loaded)
+whole_file = graphwire.dumps(loaded)
+half = DeviceMesh("cpu", list(range(size // 2)), mesh_dim_names=("half",))
+program.state_dict["half"] = distribute_tensor(whole, half, [Shard(0)])
+if rank < size // 2:
+    on_half = graphwire.dumps(program)
+    with mesh, line, half:
+        assert graphwire.loads(on_half).state_dict["half"].placements == (Shard(0),)
+else:
+    with pytest.raises(EncodeError, match="half: it is a DTensor of a mesh that this process is not on"):
+        graphwire.dumps(program)
+expected = {name: value.full_tensor() for name, value in made.items()}
+dist.barrier()
+dist.destroy_process_group()
+with pytest.raises(DecodeError, match=r"the processes of a job, and this process is in none"):
+    graphwire.loads(data)
+anywhere = graphwire.loads(whole_file).state_dict
+assert all(torch.equal(anywhere[name], value) for name, value in expected.items())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("size", by_day([4], by_night=[2, 4]))
+def test_each_placement_comes_back_in_a_job_of_several_processes(size: int, tmp_path: Path) -> None:
+    run_job(PLACED, size, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("size", by_day([2], by_night=[2, 4]))
@@ -251,12 +325,17 @@ def test_the_guide_runs_in_several_processes(size: int, tmp_path: Path) -> None:
     page = (ROOT / "docs/guides/several-processes.md").read_text(encoding="utf-8")
     blocks = re.findall(r"(?<!-->\n)^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
-    (tmp_path / "job.py").write_text(f"{blocks[0]}\n{BESIDE}\ndist.barrier()\n{blocks[1]}")
+    run_job(f"{blocks[0]}\n{BESIDE}\ndist.barrier()\n{blocks[1]}", size, tmp_path)
+
+
+def run_job(code: str, size: int, folder: Path) -> None:
+    """Run a script in each of some processes, which find each other by a file in `folder`."""
+    (folder / "job.py").write_text(code)
     command = [sys.executable, "job.py", str(ROOT / "contrib/graphwire-dcp")]
     processes = [
         subprocess.Popen(
             command,
-            cwd=tmp_path,
+            cwd=folder,
             env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -10,7 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from graphwire.analysis.validation.value_rules import MAX_NAME, OWN_ATTRIBUTES, length_of, path_fault
+from graphwire.analysis.validation.value_rules import (
+    MAX_NAME,
+    OWN_ATTRIBUTES,
+    is_value_name,
+    length_of,
+    path_fault,
+)
 from graphwire.schema import VALUE_TABLES, Program
 from graphwire.schema.texts.metadata import EXACT_STACK, split_modules
 
@@ -61,7 +67,7 @@ class _Renaming:
 
     def __init__(self, tree: Any) -> None:
         self.found: dict[str, str] = {}
-        self.values = {name: f"{name[:_KEPT]}_{_hash(name)}" for name in _long_values(tree)}
+        self.values = {name: _legal_value(name) for name in _values(tree) if not is_value_name(name)}
 
     def of(self, value: Any, key: str) -> Any:
         if isinstance(value, str):
@@ -98,16 +104,22 @@ class _Renaming:
         return legal
 
 
-def _long_values(tree: Any) -> set[str]:
-    """Return the names of values that are too long, in all graphs."""
+def _legal_value(name: str) -> str:
+    plain = re.sub(r"\W", "_", name[:_KEPT], flags=re.ASCII)
+    return (
+        f"v_{plain.strip('_')}_{_hash(name)}"
+        if plain.startswith(tuple("_0123456789"))
+        else f"{plain}_{_hash(name)}"
+    )
+
+
+def _values(tree: Any) -> set[str]:
+    """Return the names of values, in all graphs."""
     if isinstance(tree, list):
-        return set().union(*map(_long_values, tree))
+        return set().union(*map(_values, tree))
     if not isinstance(tree, dict):
         return set()
     own = {
-        name
-        for table in VALUE_TABLES.values()
-        for name in tree.get(table) or ()
-        if isinstance(tree.get(table), dict) and len(name) > MAX_NAME
+        name for table in VALUE_TABLES.values() if isinstance(tree.get(table), dict) for name in tree[table]
     }
-    return own.union(*map(_long_values, tree.values()))
+    return own.union(*map(_values, tree.values()))

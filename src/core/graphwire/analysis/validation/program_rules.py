@@ -112,7 +112,7 @@ def check_valid(program: Program) -> None:
     Raises:
         ValidationError: it is not valid; the error lists every problem.
     """
-    _raise(validate(program))
+    _raise(program, validate(program))
 
 
 def check_payloads(program: Program, *tables: Mapping[str, PayloadMeta]) -> None:
@@ -122,20 +122,27 @@ def check_payloads(program: Program, *tables: Mapping[str, PayloadMeta]) -> None
     Raises:
         ValidationError: some are not; the error lists every problem.
     """
-    _raise(payload_name_problems([name for table in tables for name in table]))
+    _raise(program, payload_name_problems([name for table in tables for name in table]))
     walk = Walk(program)
     for table in tables:
         for name, payload in table.items():
             if payload.tensor_meta is not None:
                 check_payload(walk, (None, "payloads", name), payload.tensor_meta, payload.placement)
-    _raise(walk.problems)
+    _raise(program, walk.problems)
 
 
-def _raise(problems: list[Problem]) -> None:
+def _raise(program: Program, problems: list[Problem]) -> None:
     if problems:
-        is_named = all(each.kind in _OF_NAMES for each in problems)
+        is_named = all(each.kind in _OF_NAMES for each in problems) and _is_cured(program)
         remedy = "`graphwire convert --rename FILE DST` gives them other names" if is_named else _CHANGED
         raise ValidationError(problems, remedy=remedy)
+
+
+def _is_cured(program: Program) -> bool:
+    """Return whether other names make a program valid. Arguments of calls keep theirs: callers use them."""
+    from graphwire.analysis.legal_names import with_legal_names  # which few errors need
+
+    return not validate(with_legal_names(program)[0])
 
 
 _OF_NAMES: Final = frozenset(("path", "name"))
@@ -630,9 +637,10 @@ def check_saved_program(
         shown = "; ".join(_problem_text(program, each) for each in problems[:_SHOWN])
         rest = f"; and {more} more" if more > 0 else ""
         if all(each.kind in _OF_NAMES for each in problems):
+            otherwise = ', or save with names="renamed", which gives them other names'
             raise EncodeError(
                 f"no reader accepts these names: {shown}{rest}",
-                remedy='Rename them in the model, or save with names="renamed", which gives them other names',
+                remedy=f"Rename them in the model{otherwise if _is_cured(program) else ''}",
             )
         if all(each.kind == "guard" for each in problems):
             raise EncodeError(
