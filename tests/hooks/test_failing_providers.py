@@ -355,8 +355,14 @@ DEEDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 }
 
 
-UNBLAMED = ("No such file", "has other weights; Checkpoint", "no store of weights recognizes")
-"""What is true of files, whoever made them: the next step of a store that wrote nothing."""
+UNBLAMED = (
+    "No such file",
+    "has other weights; Checkpoint",
+    "no store of weights recognizes",
+    "install the plugins that provide their treespec serializers",
+)
+"""What is true of files, whoever made them: the next step of a store that wrote nothing, and of a serializer whose container is
+another class."""
 
 
 @pytest.mark.filterwarnings("ignore")
