@@ -185,6 +185,12 @@ def directory_cases() -> Iterator[Case]:
             {"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF, "extra": wide},
         ),
         (
+            "zip64_with_a_field_cut_off",
+            "ARC-9",
+            "a size is all ones, and the field with it says that it is longer than the extra fields",
+            {"size": 0xFFFFFFFF, "extra": struct.pack("<2HQ", 1, 16, 24)},
+        ),
+        (
             "zip64_offset_without_a_field",
             "ARC-9",
             "the offset is all ones, and there is no field with it",

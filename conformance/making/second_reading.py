@@ -195,6 +195,25 @@ def document_cases() -> Iterator[Case]:
             tree,
         )
     yield bad(
+        "arguments/results_named_as_a_value",
+        "GRA-40",
+        "all results of a node, by a name that is its value's",
+        program(
+            graph(
+                [tensor("x")],
+                [tensor("z")],
+                [
+                    node("torch.ops.conformance.parts.default", [("x", tensor("x"))], [tensor("n")], "n"),
+                    node(
+                        "torch.ops.conformance.take.default", [("y", {"as_results": "n"})], [tensor("z")], "z"
+                    ),
+                ],
+                {name: meta() for name in ("x", "n", "z")},
+            ),
+            requires=["results"],
+        ),
+    )
+    yield bad(
         "arguments/constant_without_a_path",
         "GRA-33",
         "a constant of the graph whose name has no point",
@@ -325,6 +344,7 @@ def archive_cases() -> Iterator[Case]:
         valid: bool,
         references: dict[str, Any],
         requires: list[str] | None = None,
+        more: tuple[Member, ...] = (),
     ) -> Case:
         at = f"{name}.safetensors"
         archive = referring(weight, {"records": {}})
@@ -339,7 +359,7 @@ def archive_cases() -> Iterator[Case]:
         return Case(
             f"references/{name}",
             about,
-            archive.small().build(),
+            archive.small().build(lambda members: members.extend(more)),
             tuple(rules.split()),
             valid,
             ("json", "references"),
@@ -369,6 +389,31 @@ def archive_cases() -> Iterator[Case]:
         "a region of no elements, beyond the record",
         True,
         {"records": held},
+    )
+    for beyond in (0, 1):
+        empty = {**whole, "box": [[2 + beyond, 0, 1], [0, 3, 1]]}
+        yield referred(
+            f"empty_box_{beyond}_beyond",
+            "REF-14",
+            f"a box without elements, which begins {beyond} behind the end of its tensor",
+            not beyond,
+            {"records": {"data/weights/weight_0": {**record, "regions": [whole, empty]}}},
+        )
+    yield referred(
+        "store_of_a_big_endian_archive",
+        "ARC-25",
+        "weights in a store, which are little-endian, of an archive that is big-endian",
+        True,
+        {},
+        more=(Member("byteorder", b"big"),),
+    )
+    yield _case(
+        "payloads/byteorder_with_a_line_end",
+        "ARC-25",
+        "a byte order that is `big` and a line end, and so none: the weights are little-endian",
+        plain.build(lambda members: members.append(Member("byteorder", b"big\n"))),
+        True,
+        "payloads",
     )
     unused = {"kind": "later", "location": "x"}
     yield referred(

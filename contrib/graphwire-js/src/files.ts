@@ -26,7 +26,7 @@ import {
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
 import { checkHeld, checkListed, checkPayloads } from "./validation/payloads.js";
 import { checkProgram } from "./validation/programs.js";
-import { decodeText, type Tree } from "./trees.js";
+import { type Tree } from "./trees.js";
 import { dict, readAs, type Of } from "./types.js";
 
 /** What `openFile` opens: a `File` or `Blob`, a buffer, a URL whose server supports range requests, or any source. */
@@ -437,7 +437,8 @@ export class GraphwireFile {
   async elements(kind: Kind, payload: PayloadMeta, program?: string): Promise<Uint8Array> {
     const [chosen] = this.document(program);
     const place = `data/${kind}/${payload.path_name}`;
-    return elementsOf(payload, await this.storage(kind, payload, chosen), place, await this.isBigEndian());
+    const ofStore = this.layout.name === "B2" && (await this.whereIs(kind, payload)) !== "file";
+    return elementsOf(payload, await this.storage(kind, payload, chosen), place, !ofStore && (await this.isBigEndian()));
   }
 
   /** Reads a payload as a typed array, by its qualified name. */
@@ -451,7 +452,7 @@ export class GraphwireFile {
 
   private async isBigEndian(): Promise<boolean> {
     if (this.archive?.records.has(BYTE_ORDER) !== true) return false;
-    return decodeText(await this.archive.read(BYTE_ORDER)).trim() === "big";
+    return String.fromCharCode(...(await this.archive.read(BYTE_ORDER)).subarray(0, 4)) === "big";
   }
 
   /**

@@ -304,8 +304,8 @@ def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: 
 
 def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[int, int, int]:
     """Return size, stored size and offset, each from the zip64 extra field if its own field is all ones."""
-    fields = extra_fields(extra)
-    content = next((content for kind, _, content in fields if kind == ZIP64_FIELD), b"")
+    fields = [(content, length) for kind, length, content in extra_fields(extra) if kind == ZIP64_FIELD]
+    content = next((content for content, length in fields if len(content) == length), b"")
     count = narrow.count(MAX32)
     if len(content) < 8 * count:
         raise _damaged("the record's size or offset is missing", name)

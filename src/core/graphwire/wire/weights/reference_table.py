@@ -476,7 +476,8 @@ def _region_problem(region: schema.Region, stores: int) -> str:
         if len(region.box) != len(shape) or any(len(side) != 3 for side in region.box):
             return "its box has other dimensions than the stored tensor"
         for size, (first, count, step) in zip(shape, region.box, strict=True):
-            if first < 0 or count < 0 or step < 1 or (count and first + (count - 1) * step >= size):
+            end = first + (count - 1) * step + 1 if count else first
+            if first < 0 or count < 0 or step < 1 or end > size:
                 return f"its box takes {count} from {first} in steps of {step}, of a dimension of {size}"
     if region.strides is not None:
         if len(region.strides) != len(shape):
