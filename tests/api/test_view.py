@@ -25,7 +25,7 @@ from torch.export import Dim, export
 
 import graphwire
 from graphwire.cli import main
-from graphwire.errors import EncodeError, GraphwireError
+from graphwire.errors import EncodeError, GraphwireError, GraphwireWarning
 from graphwire.viewer import named_overlays, read_overlays
 
 HOSTILE = [
@@ -223,7 +223,7 @@ def test_overlays_are_numbers_for_nodes(program):
 @pytest.mark.parametrize(
     ("overlay", "message"),
     [
-        ({"ms": {"linaer": 1}}, "'linaer'. Is 'linaer' the node 'linear'?"),
+        ({"ms": {"linaer": 1}}, "'linaer'. Is 'linaer' the name 'linear'?"),
         ({"ms": {"linear": float("nan")}}, "not a finite number"),
         ({"ms": {"linear": "fast"}}, "'fast'"),
         ({"linear": 0.4}, "not numbers for nodes"),
@@ -233,6 +233,14 @@ def test_overlays_are_numbers_for_nodes(program):
 def test_an_overlay_that_fits_no_node_is_an_error(program, overlay, message):
     with pytest.raises(EncodeError, match=re.escape(message)):
         graphwire.view(program, overlay=overlay, use_torch=False)
+
+
+def test_an_overlay_has_numbers_of_modules_and_tells_of_names_that_are_not_there():
+    model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+    values = {"0": 3.0, "0.1": 1.0, "linear": 2.0, "nowhere": 4.0}
+    with pytest.warns(GraphwireWarning, match="not there: 'nowhere'"):
+        page = graphwire.view(export(model, (torch.ones(1, 2),)), overlay={"ms": values}, use_torch=False)
+    assert facts_of(page.html)["overlays"][0]["values"] == values
 
 
 @pytest.mark.parametrize(

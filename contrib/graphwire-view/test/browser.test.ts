@@ -107,6 +107,9 @@ shown("tied weights are one box", "transformer", async (page) => {
   await page.getByTitle("Show everything").click();
   const boxes = await page.locator(".box.weight title").allTextContents();
   assert.deepEqual(boxes.filter((name) => /head|embedding/.test(name)), ["embedding.weight"]);
+  await tab(page, "Weights");
+  const rows = await panelText(page);
+  assert.ok(rows.includes("tied to embedding.weight") && rows.includes("shared by head.weight"), rows);
   await page.evaluate(() => { location.hash = "#node=embedding.weight"; });
   await page.locator("#details", { hasText: "Tied to" }).waitFor();
   assert.ok((await panelText(page, "#details")).includes("head.weight"));
@@ -320,8 +323,9 @@ for (const dark of [false, true]) {
 }
 
 shown("an overlay colours nodes and sums modules, and what is not counted has no number", "overlay", async (page) => {
+  await page.locator("#legend", { hasText: "latency [ms]" }).waitFor();
   await tab(page, "Numbers");
-  await page.locator("#panel").getByRole("button", { name: "FLOPs (estimate)" }).click();
+  await page.getByLabel("Colour by").selectOption({ label: "FLOPs (estimate)" });
   assert.doesNotMatch(await panelText(page), / 0 FLOP|layer_norm/);
   await page.getByLabel("Colour by").selectOption({ label: "latency [ms]" });
   assert.ok((await page.locator("#legend").innerText()).includes("latency [ms]"));
@@ -344,6 +348,13 @@ for (const [name, measure] of [["csv", "energy [mJ]"], ["json", "latency [ms]"],
     assert.equal((await page.locator("#paper h2").allTextContents()).at(-1), "Numbers");
   });
 }
+
+shown("numbers are of modules too, and names that are not there are listed", "overlay_modules", async (page) => {
+  await page.locator("#legend", { hasText: "latency [ms]" }).waitFor();
+  await tab(page, "Numbers");
+  const text = await panelText(page);
+  for (const part of ["1 of the names are not in this program: nowhere", "layers.1 7", "layer_norm 2"]) assert.ok(text.includes(part), `${part} in ${text}`);
+}, { width: 1440, height: 900 });
 
 shown("a box that the details would cover stays in sight", "convnet", async (page) => {
   await page.getByTitle("Zoom in").click();
@@ -508,6 +519,35 @@ shown("files without a program tell what they are", "", async (page) => {
   }
 });
 
+shown("a file that cannot be shown leaves the program on the page, and says so in a line that goes away", "convnet", async (page) => {
+  const boxes = await page.locator("#drawing .box").count();
+  for (const [name, message] of [["weights.safetensors", "weights.safetensors is a safetensors file"], ["notes.txt", "notes.txt cannot be shown"], ["photo.png", "photo.png is a picture"], ["wrong.json", "wrong.json cannot be shown"]] as const) {
+    await page.locator("#file").setInputFiles(made(`programs/${name}`));
+    await page.locator("#trouble [role=alert]", { hasText: message }).waitFor();
+    for (const part of ["#panel", "#search", "#view", "#zoom"]) assert.ok(await page.locator(part).isVisible(), part);
+    assert.ok(await page.locator("#welcome").isHidden());
+    assert.equal(await page.locator("#drawing .box").count(), boxes);
+    assert.deepEqual(await violations(page), []);
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    assert.equal(await page.locator("[role=alert]").count(), 0);
+  }
+  await page.locator("#file").setInputFiles(made("programs/notes.txt"));
+  await page.locator("#trouble [role=alert]").waitFor();
+  await page.locator("#file").setInputFiles(made("programs/transformer.pt2"));
+  await page.locator("#title", { hasText: "transformer.pt2" }).waitFor();
+  assert.equal(await page.locator("[role=alert]").count(), 0);
+});
+
+shown("a weight that is found marks the node that uses it, and weights are not drawn for it", "transformer", async (page) => {
+  await page.getByRole("searchbox").fill("weight:layers.1.norm.weight");
+  await page.getByRole("searchbox").press("Enter");
+  await page.locator("#details h2", { hasText: "layers.1.norm.weight" }).waitFor();
+  assert.equal(await page.locator(".box.selected > title").textContent().then((text) => text?.split("\n")[0]), "layer_norm_2");
+  assert.equal(await page.locator("[data-toggle=weights]").getAttribute("aria-pressed"), "false");
+  await page.locator("#details").getByRole("button", { name: "layer_norm_2" }).click();
+  assert.equal(await page.locator("#details h2").innerText(), "layer_norm_2");
+});
+
 shown("files are dropped on the page: right ones, wrong ones, and hostile ones", "", async (page) => {
   const drop = async (names: readonly string[], as = (name: string): string => name): Promise<void> => {
     const files = names.map((name) => ({ name: as(name), base64: readFileSync(made(`programs/${name}`)).toString("base64") }));
@@ -519,16 +559,18 @@ shown("files are dropped on the page: right ones, wrong ones, and hostile ones",
     await page.evaluate(() => { document.body.dataset["state"] = "waiting"; });
     await page.dispatchEvent("body", "drop", { dataTransfer: data });
   };
+  await drop(["notes.txt"]);
+  await page.locator("#welcome [role=alert]", { hasText: "notes.txt cannot be shown" }).waitFor();
   await drop(["convnet.pt2"]);
   await page.waitForSelector("body[data-state=shown]");
   assert.equal(await page.locator("#title").innerText(), "convnet.pt2");
   for (const [name, message] of [["notes.txt", "neither a zip archive nor a document"], ["nested.json", "nested more than"], ["bomb.pt2", "more than the limit"], ["outside.pt2", "outside the archive"], ["wrong.json", "cannot be shown"]] as const) {
     await drop([name], (each) => `\u202e<img src=x onerror=alert(1)>${each}`);
-    await page.locator("[role=alert]", { hasText: message }).waitFor();
+    await page.locator("#trouble [role=alert]", { hasText: message }).waitFor();
   }
   await drop(["weights.safetensors", "convnet.pt2"], (name) => `__proto__\u202e<b>${name}`);
-  await page.locator("#welcome h2", { hasText: "is a safetensors file" }).waitFor();
-  assert.ok((await panelText(page, "#welcome h2")).startsWith("__proto__�<b>"));
+  await page.locator("#trouble", { hasText: "is a safetensors file" }).waitFor();
+  assert.ok((await panelText(page, "#trouble")).startsWith("__proto__�<b>"));
   await drop(["transformer.pt2", "changed_transformer.pt2"]);
   await page.locator("#sentence", { hasText: "added" }).waitFor();
   assert.equal(await page.locator("img, b, [onerror]").count(), 0);

@@ -14,6 +14,7 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,10 @@ def main(folder: Path) -> None:
         words = ["view", str(programs / "convnet.pt2"), "--overlay", str(path)]
         with contextlib.redirect_stdout(io.StringIO()):
             main_of_cli([*words, "-o", str(folder / f"overlay_{path.stem}.html")])
+    modules = {"layers.1": 7.0, "layer_norm": 2.0, "nowhere": 1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", graphwire.errors.GraphwireWarning)  # about nowhere
+        graphwire.view(before, overlay={"latency [ms]": modules}, output=folder / "overlay_modules.html")
     graphwire.view(
         before,
         overlay={"latency [ms]": LATENCIES},

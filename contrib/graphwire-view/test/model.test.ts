@@ -26,6 +26,7 @@ import { shorten } from "../src/model/runs.js";
 import { Index } from "../src/model/search.js";
 import { shownOf, type Shown } from "../src/model/shown.js";
 import { bytesText, scaledText } from "../src/model/values.js";
+import { storedElements } from "../src/model/weights.js";
 import { readLink, linkOf } from "../src/page/links.js";
 import { made } from "./browser.js";
 
@@ -384,6 +385,9 @@ test("modules have the bytes of their weights, and tied weights count once", asy
   const { side } = await shown(["transformer.pt2"]);
   assert.equal(side.items.root.bytes, Number(side.summary.parameters.bytes));
   assert.deepEqual(side.weights.find(({ name }) => name === "head.weight")?.shares ?? [], ["embedding.weight"].filter(() => side.weights.some(({ name }) => name === "head.weight")));
+  const parameters = side.weights.filter(({ role }) => role === "parameter");
+  assert.equal(4 * storedElements(parameters), Number(side.summary.parameters.bytes)); // float32
+  assert.deepEqual(parameters.filter(({ tiedTo }) => tiedTo !== "").map(({ name, tiedTo }) => [name, tiedTo]), [["head.weight", "embedding.weight"]]);
 });
 
 test("a search pauses after a few items, however many there are", async () => {

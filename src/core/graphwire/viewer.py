@@ -8,6 +8,7 @@ import difflib
 import io
 import json
 import math
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
@@ -19,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.analysis.diff.renumbering import Renumbering
-from graphwire.errors import EncodeError
+from graphwire.errors import EncodeError, GraphwireWarning
 from graphwire.registry import WireFormat
 from graphwire.schema import Program, WeightReferences
 from graphwire.wire.archive.atomic_file import ChunkBuffer
@@ -91,23 +92,26 @@ class Overlay(msgspec.Struct, frozen=True):
     file: int
     """The index of the file."""
     values: dict[str, float]
-    """By the name of the node; inside a subgraph by `SUBGRAPH/NODE`."""
+    """By the name of the node, inside a subgraph `SUBGRAPH/NODE`, or of the module. The page lists names of nothing."""
     method: str | None = None
     """The program; None for every program of the file."""
 
 
 def named_overlays(
-    given: OverlayValues, nodes: Sequence[Collection[str]], method: str | None = None
+    given: OverlayValues, names: Sequence[Collection[str]], method: str | None = None
 ) -> list[Overlay]:
     """Return the overlays of a page.
 
     Args:
         given: the numbers.
-        nodes: the names of the nodes of each file.
+        names: those of the nodes and modules of each file.
         method: the program that the numbers are for; None for all.
 
     Raises:
-        EncodeError: a name is not one of a node, or a value is not a finite number.
+        EncodeError: no name of an overlay is one of a node or module, or a value is not a finite number.
+
+    Warns:
+        GraphwireWarning: some names are of nothing in the files.
     """
     if not isinstance(given, Mapping):
         raise _unusable("overlay=", f"is a {type(given).__name__}")
@@ -117,7 +121,7 @@ def named_overlays(
             raise _unusable(f"the overlay {name!r:.80}", f"has a {type(values).__name__}")
         read = isinstance(values, TraceTimes)  # most events of a trace are of no node
         held = {
-            node: value for node, value in values.items() if not read or any(node in known for known in nodes)
+            node: value for node, value in values.items() if not read or any(node in known for known in names)
         }
         if read and not held:
             raise EncodeError(
@@ -125,11 +129,16 @@ def named_overlays(
                 remedy="Run each node in `with torch.profiler.record_function(node.name)`",
             )
         numbers = {str(node): _number(name, node, value) for node, value in held.items()}
-        if unknown := [node for node in numbers if not any(node in known for known in nodes)]:
-            raise _unknown_nodes(name, unknown, nodes)
-        for index, known in enumerate(nodes):
+        unknown = [node for node in numbers if not any(node in known for known in names)]
+        if unknown:
+            error = _unknown_names(name, unknown, names)
+            if len(unknown) == len(numbers):
+                raise error
+            warnings.warn(str(error), GraphwireWarning, stacklevel=4)
+        for index, known in enumerate(names):
             found = {node: number for node, number in numbers.items() if node in known}
             if found:
+                found |= {node: numbers[node] for node in unknown}
                 overlays.append(Overlay(name, index, found, method))
     return overlays
 
@@ -152,15 +161,15 @@ def _number(name: str, node: object, value: Any) -> float:
     return number
 
 
-def _unknown_nodes(name: str, unknown: list[str], nodes: Sequence[Collection[str]]) -> EncodeError:
+def _unknown_names(name: str, unknown: list[str], names: Sequence[Collection[str]]) -> EncodeError:
     listed = ", ".join(map(repr, unknown[:_MOST_NAMED]))
     more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
-    near = difflib.get_close_matches(unknown[0], [each for known in nodes for each in known], 1)
-    remedy = "`graphwire inspect FILE --nodes` lists the nodes"
+    near = difflib.get_close_matches(unknown[0], [each for known in names for each in known], 1)
+    remedy = "`graphwire inspect FILE --nodes` lists the nodes, and `--modules` the modules"
     if near:
-        remedy = f"Is {unknown[0]!r:.80} the node {near[0]!r:.80}? {remedy}"
+        remedy = f"Is {unknown[0]!r:.80} the name {near[0]!r:.80}? {remedy}"
     return EncodeError(
-        f"the overlay {name!r:.80} names nodes that are not there: {listed}{more}", remedy=remedy
+        f"the overlay {name!r:.80} names nodes or modules that are not there: {listed}{more}", remedy=remedy
     )
 
 

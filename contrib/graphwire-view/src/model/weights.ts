@@ -12,10 +12,14 @@ export interface Weight {
   readonly shape: string;
   readonly elements: number;
   readonly bytes: number;
+  /** How many elements the storage has at least, for this weight to be in it. */
+  readonly reach: number;
   /** Where the elements are: `in the file`, and so on. */
   readonly where: string;
   /** Identifies the storage: tied weights have the same one. */
   readonly storage: string;
+  /** The first weight in the same storage; empty if it is the first itself. */
+  readonly tiedTo: string;
   /** The other weights in the same storage. */
   readonly shares: readonly string[];
   /** The name of its value in the graph; empty if the graph does not use it. */
@@ -35,7 +39,7 @@ const ROLES = { parameter: "parameter", buffer: "buffer", tensor_constant: "cons
 /** Returns the weights of a program: those that its graph has as inputs, then the rest of the file. */
 export async function weightsOf(program: Program, payloads: Payloads | null, file: GraphwireFile): Promise<Weight[]> {
   const { graph, signature } = program.graph_module;
-  const found = new Map<string, Omit<Weight, "shares">>();
+  const found = new Map<string, Omit<Weight, "shares" | "tiedTo">>();
   for (const spec of signature.input_specs) {
     if (spec.variant === "user_input" || spec.variant === "constant_input" || spec.variant === "token") continue;
     const name = targetOf(spec.value);
@@ -48,15 +52,18 @@ export async function weightsOf(program: Program, payloads: Payloads | null, fil
       const known = found.get(name);
       const role = known?.role ?? (payload.is_param ? "parameter" : kind === "constants" ? "constant" : "buffer");
       const sizes = payload.tensor_meta === null ? (known ?? sizesOf(null)) : sizesOf(payload.tensor_meta);
-      const { dtype, shape, elements, bytes } = sizes;
+      const { dtype, shape, elements, reach, bytes } = sizes;
       const where = PLACES[await placeOf(file, kind, payload)] ?? "";
       const storage = `${kind}/${payload.path_name}`;
-      found.set(name, { name, role, dtype, shape, elements, bytes, where, storage, value: known?.value ?? "" });
+      found.set(name, { name, role, dtype, shape, elements, reach, bytes, where, storage, value: known?.value ?? "" });
     }
   }
   const sharing = new Map<string, string[]>();
   for (const { name, storage } of found.values()) sharing.set(storage, [...(sharing.get(storage) ?? []), name]);
-  return [...found.values()].map((weight) => ({ ...weight, shares: (sharing.get(weight.storage) ?? []).filter((name) => name !== weight.name) }));
+  return [...found.values()].map((weight) => {
+    const [first = "", ...rest] = sharing.get(weight.storage) ?? [];
+    return { ...weight, tiedTo: first === weight.name ? "" : first, shares: [first, ...rest].filter((name) => name !== weight.name) };
+  });
 }
 
 /** The file may lack elements that its tables describe: a page has none. */
@@ -68,11 +75,24 @@ async function placeOf(file: GraphwireFile, kind: Kind, payload: PayloadMeta): P
   }
 }
 
-function sizesOf(meta: TensorMeta | null): Pick<Weight, "dtype" | "shape" | "elements" | "bytes"> {
-  if (meta === null) return { dtype: "", shape: "", elements: 0, bytes: 0 };
+function sizesOf(meta: TensorMeta | null): Pick<Weight, "dtype" | "shape" | "elements" | "reach" | "bytes"> {
+  if (meta === null) return { dtype: "", shape: "", elements: 0, reach: 0, bytes: 0 };
   const elements = meta.sizes.reduce((product, size) => product * (size.variant === "as_int" ? Number(size.value) : 0), 1);
   const dtype = dtypeName(meta);
-  return { dtype, shape: sizesText(meta.sizes), elements, bytes: elements * itemSize(dtype) };
+  const numbers = (given: TensorMeta["sizes"]): number[] => given.map((each) => (each.variant === "as_int" ? Number(each.value) : 0));
+  const sizes = numbers(meta.sizes);
+  const last = numbers(meta.strides).reduce((sum, stride, index) => sum + Math.max(0, (sizes[index] ?? 0) - 1) * stride, numbers([meta.storage_offset])[0] ?? 0);
+  return { dtype, shape: sizesText(meta.sizes), elements, reach: elements === 0 ? 0 : last + 1, bytes: elements * itemSize(dtype) };
+}
+
+/** Returns the elements of some weights; those that several of them share count once. */
+export function storedElements(weights: readonly Weight[]): number {
+  const storages = new Map<string, { readonly sum: number; readonly reach: number }>();
+  for (const { storage, elements, reach } of weights) {
+    const known = storages.get(storage) ?? { sum: 0, reach: 0 };
+    storages.set(storage, { sum: known.sum + elements, reach: Math.max(known.reach, reach) });
+  }
+  return [...storages.values()].reduce((total, { sum, reach }) => total + Math.min(sum, reach), 0);
 }
 
 /** Returns the bytes of some weights; a storage that several of them share counts once. */

@@ -7,7 +7,7 @@ import { clipped } from "../layout/text.js";
 import type { WeightChange } from "../facts.js";
 import { categoryOf, isPassing } from "../model/categories.js";
 import type { Difference } from "../model/difference.js";
-import { itemOfPath, within, type Item } from "../model/items.js";
+import { itemOfPath, reached, within, type Item } from "../model/items.js";
 import { isDrawn, visibleItem, type Folding } from "../model/levels.js";
 import { Index } from "../model/search.js";
 import type { Side, Shown } from "../model/shown.js";
@@ -89,6 +89,7 @@ export class App implements Chooser {
     this.scene = sceneOf(side.items.root, this.folding);
     this.measures = measuresOf(shown);
     if (difference !== null && difference.tallies.size === 0) this.measure = this.measures.find(({ name }) => name === HEAT) ?? null;
+    this.measure ??= this.measures.find(({ source }) => source === "") ?? null; // numbers that somebody gave
     this.panels = panelsOf(this);
     this.tabs = new Tabs(parts.tabs, parts.panel, this.panels);
     listenToKeys(this);
@@ -192,18 +193,28 @@ export class App implements Chooser {
     return this.folding.weights;
   }
 
-  /** Shows an item in the drawing: unfolds what is around it, and selects it. */
+  /** Returns what is marked in the drawing for an item: for a weight without a box the node that uses it. */
+  private standIn(item: Item): Item {
+    let found = item;
+    if (item.kind === "weight" && !this.folding.weights) {
+      const users = [...reached(item, isPassing)].filter(({ kind }) => kind === "node");
+      found = users.find((user) => !isPassing(user)) ?? users[0] ?? item;
+    }
+    while (found.shownAs !== null) found = found.shownAs;
+    return found;
+  }
+
+  /** Shows an item in the drawing: unfolds what is around it, and selects it. What is drawn of weights stays. */
   reveal(wanted: Item): void {
     let item = wanted;
     while (item.shownAs !== null) item = item.shownAs;
-    const open = new Set([...this.folding.open, ...item.around]);
-    const isHidden = !isDrawn(item, this.folding);
-    const weights = this.folding.weights || (isHidden && item.kind === "weight");
-    const reshapes = this.folding.reshapes || (isHidden && item.kind === "node");
-    if (open.size !== this.folding.open.size || isHidden) this.fold({ ...this.folding, open, weights, reshapes }, null, false);
+    const marked = this.standIn(item);
+    const open = new Set([...this.folding.open, ...marked.around]);
+    const isHidden = marked.kind === "node" && !isDrawn(marked, this.folding);
+    if (open.size !== this.folding.open.size || isHidden) this.fold({ ...this.folding, open, reshapes: this.folding.reshapes || isHidden }, null, false);
     showPlace("drawing");
     this.setSelected(item);
-    const box = this.scene.boxOf.get(item);
+    const box = this.scene.boxOf.get(marked);
     if (box !== undefined) this.drawing.camera.center(box);
     this.drawing.decorate(this.decoration());
   }
@@ -345,7 +356,7 @@ export class App implements Chooser {
       const seen = visibleItem(item, this.folding);
       found.set(seen, (found.get(seen) ?? 0) + 1);
     }
-    return { selected: this.selected, found, colours: this.colours() };
+    return { selected: this.selected === null ? null : this.standIn(this.selected), found, colours: this.colours() };
   }
 
   /** Returns the colours of the boxes in sight, and shows their legend. */

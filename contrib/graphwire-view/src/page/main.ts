@@ -42,10 +42,11 @@ let app: App | null = null;
 let opened: Opened | null = null;
 
 async function show(given: Opened, method?: string): Promise<void> {
-  opened = given;
   const shown = await shownOf(given, method ?? readLink(location.hash)?.method ?? null);
   const names = methodNames(given);
   const { name } = shown.side;
+  opened = given;
+  part("trouble", HTMLElement).replaceChildren();
   part("welcome", HTMLElement).hidden = true;
   part("search", HTMLInputElement).disabled = false;
   const title = shownText(given.files.map(({ facts }) => facts.name).join(" → "));
@@ -73,18 +74,37 @@ function showTheme(dark = isDark ?? DARK.matches): void {
   document.documentElement.dataset["theme"] = dark ? "dark" : "light";
 }
 
-/** Runs something that may fail on a wrong file, and says what is wrong. */
-function attempt(run: () => Promise<void>): void {
+/** Runs something that may fail on a wrong file, and says what is wrong. What is shown stays. */
+function attempt(run: () => Promise<void>, name = "The file"): void {
   run().catch((error: unknown) => {
     const message = error instanceof Error ? error.message : String(error);
     const place = error instanceof Error && "place" in error && typeof error.place === "string" && error.place !== "" ? ` (in ${error.place})` : "";
-    welcome(`The file cannot be shown: ${message}${place}`);
+    const problem = `${name} cannot be shown: ${message}${place}`;
+    if (app !== null && document.body.dataset["state"] !== "open") {
+      tellAbove(problem);
+      return;
+    }
+    welcome(problem);
     document.body.dataset["state"] = "failed";
   });
 }
 
+/** Says something above the program that stays on the page, until somebody dismisses it. */
+function tellAbove(problem: string): void {
+  const holder = part("trouble", HTMLElement);
+  const dismiss = (): void => {
+    holder.replaceChildren();
+    part("drawing", SVGSVGElement).focus();
+  };
+  holder.replaceChildren(html("p", { class: "problem", role: "alert" }, problem), html("button", { type: "button", click: dismiss }, "Dismiss"));
+}
+
 /** Says what a file is that has no program. */
 function tellForeign(name: string, { what, remedy, facts: told, heads, rows }: Foreign): void {
+  if (app !== null) {
+    tellAbove(`${name} is ${what}. ${remedy}`);
+    return;
+  }
   document.body.dataset["state"] = "foreign";
   welcome();
   const [head] = part("welcome", HTMLElement).children;
@@ -115,9 +135,12 @@ function start(): void {
         return;
       }
       await show(await openedFiles(files));
-    });
+    }, files.map(({ name }) => name).join(" → "));
   };
-  file.addEventListener("change", () => { openAll([...(file.files ?? [])]); });
+  file.addEventListener("change", () => {
+    openAll([...(file.files ?? [])]);
+    file.value = ""; // so that the same file can be chosen again
+  });
   document.addEventListener("dragover", (event) => { event.preventDefault(); });
   document.addEventListener("drop", (event) => {
     event.preventDefault();

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from graphwire import errors, viewer
 from graphwire.analysis.diff.renumbering import Renumbering, renumbering
 from graphwire.analysis.diff.weights import Compared, PayloadSide, compare_payloads, compared_text
-from graphwire.analysis.summary import named_nodes
+from graphwire.analysis.summary import named_nodes, nested_modules
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import source_name
 from graphwire.api.options import (
@@ -126,8 +126,8 @@ def view(
     Args:
         source: a file, an open archive, schema records, an `ExportedProgram`, or several by name.
         other: the same, for a program to compare with: the page then shows what changed from `source` to `other`.
-        overlay: numbers by which the page colours the nodes, such as `{"latency [ms]": {"linear_3": 0.4}}`. A node inside a
-            subgraph is `SUBGRAPH/NODE`.
+        overlay: numbers by which the page colours nodes and modules, such as `{"latency [ms]": {"linear_3": 0.4}}`. A node inside
+            a subgraph is `SUBGRAPH/NODE`.
         output: a file to write the page to.
         method: the only program to show, of a file with several.
         weights: whether to read the elements of all weights, for histograms and for how much they changed. Needs torch.
@@ -136,7 +136,7 @@ def view(
 
     Raises:
         ArchiveError: `output` is one of the files that are read. It stays as it is.
-        EncodeError: the overlay names nodes that are not there, or has no numbers; or an `ExportedProgram` contains something
+        EncodeError: an overlay names nothing that is there, or has no numbers; or an `ExportedProgram` contains something
             that the schema cannot represent.
         GraphwireError: as `open` and `Archive.program_of`.
     """
@@ -397,6 +397,14 @@ _TIMES = ("before", "after")
 """What tells two files of one name apart."""
 
 
+def _overlay_names(program: Program) -> Iterator[str]:
+    """Yield what an overlay can have numbers for: nodes, and modules with those around them."""
+    yield from (name for name, _, _ in named_nodes(program))
+    for module in nested_modules(program, {}):
+        parts = module.name.split(".")
+        yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
 def content_of(
     sources: Sequence[Viewable],
     overlay: viewer.OverlayValues,
@@ -426,8 +434,8 @@ def content_of(
             files = [
                 replace(each, weights=weight_facts(side)) for each, side in zip(files, sides, strict=True)
             ]
-        nodes = [
-            {name for program, _ in side.programs.values() for name, _, _ in named_nodes(program)}
+        names = [
+            {name for program, _ in side.programs.values() for name in _overlay_names(program)}
             for side in sides
         ]
         facts = viewer.Facts(
@@ -435,7 +443,7 @@ def content_of(
             weight_changes=weight_changes(compared) if len(sides) == 2 else None,
             compared={name: compared_text(each) for name, each in compared.items()},
             layers=layers,
-            overlays=viewer.named_overlays(overlay, nodes, method),
+            overlays=viewer.named_overlays(overlay, names, method),
         )
         archives = [
             viewer.embedded(each.programs, each.registry.wire_format("json"), each.references)

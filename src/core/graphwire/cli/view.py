@@ -35,7 +35,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="colour nodes by the numbers in a CSV file (node,NAME,…), a JSON file or a profiler's trace; may be repeated",
+        help="colour nodes and modules by the numbers in a CSV file (node,NAME,…), a JSON file or a trace; may be repeated",
     )
     parser.add_argument(
         "--no-browser",

@@ -70,7 +70,7 @@ function nameCell(context: Context, weight: Weight): HTMLElement {
     {},
     name,
     html("span", { class: "quiet" }, ` ${weight.role}`),
-    weight.shares.length === 0 ? null : html("div", { class: "quiet" }, `tied: the same elements as ${weight.shares.slice(0, 5).join(", ")}`),
+    weight.shares.length === 0 ? null : html("div", { class: "quiet" }, weight.tiedTo === "" ? `shared by ${weight.shares.slice(0, 5).join(", ")}` : `tied to ${weight.tiedTo}`),
     known === undefined || (known.histogram === null && known.mean === null) ? null : histogram(known),
   );
 }
