@@ -86,13 +86,17 @@ def keeps_the_last_of_two_keys() -> None:
 def drops_unknown_extensions() -> None:
     def without(read: Any) -> Any:
         def of(*arguments: Any) -> Any:
-            tree = read(*arguments)
-            tree.pop("requires", None)
-            return tree
+            found = read(*arguments)
+            if isinstance(found, dict):
+                found.pop("requires", None)
+            else:
+                found.requires = []
+            return found
 
         return of
 
     _replace(package_reader, "read_document", without)
+    _replace(package_reader, "read_program_or_tree", without)
 
 
 @fault("trees/dict_order.json", "TREE-7")
