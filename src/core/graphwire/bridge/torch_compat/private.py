@@ -96,11 +96,10 @@ def process_state() -> ProcessState:
 
 def _put_back(state: ProcessState, now: ProcessState) -> None:
     if now.transforms > state.transforms:
+        # Up to torch 2.10 this fails after it has emptied the stack: it reads the top once more.
         try:
             torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(state.transforms)
-        except (
-            RuntimeError
-        ):  # Up to torch 2.10 it reads the top of the stack once more, after it has emptied it.
+        except RuntimeError:
             if torch._C._functorch.get_dynamic_layer_stack_depth() != state.transforms:
                 raise
     for _ in range(now.dispatch_modes - state.dispatch_modes):
