@@ -61,6 +61,19 @@ def test_a_declared_key_is_kept_of_every_node_and_of_the_graph(value: Any) -> No
     assert graphwire.dumps(loaded, registry=registry) == data
 
 
+def test_what_has_no_place_in_a_file_for_torch_is_told() -> None:
+    registry = _registry("team")
+    for target, told in (("torch-2.13", "4 have no place in a file for torch-2.13"), ("torch-2.3", "5 have")):
+        file = io.BytesIO()
+        with pytest.warns(
+            GraphwireWarning, match=rf"\(team\) of 'model' are not all written: {told}"
+        ) as caught:
+            graphwire.save(_noted("text"), file, target=target, registry=registry)
+        assert len(caught) == 1
+        loaded = graphwire.loads(file.getvalue(), registry=registry)
+        assert [node.name for node in loaded.graph.nodes if "team" in node.meta] == ["linear"]
+
+
 def test_what_nobody_declares_is_not_kept() -> None:
     with pytest.warns(GraphwireWarning, match=r"not saved: meta\['team'\] of p_weight") as caught:
         data = graphwire.dumps(program := _noted("text"))

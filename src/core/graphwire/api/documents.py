@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import msgspec
 from msgspec.structs import replace
 
-from graphwire import errors
+from graphwire import errors, schema
 from graphwire.analysis.load_report import NarrowedRange, Omission, Strippable, WriteReport, stripped
 from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.error_boundary import Boundary
@@ -24,6 +24,7 @@ from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_na
 from graphwire.process import LOG
 from graphwire.registry import PROJECT, Registry, Tree, WireFormat, registry_or_installed
 from graphwire.schema import DRAFT, SCHEMA_VERSION, PluginRequirement, Program, Version
+from graphwire.schema.texts.metadata import DECLARED
 from graphwire.schema.texts.treespec import TreeSpec, format_treespec, parse_treespec
 from graphwire.schema.trees import OMITTED, program_from_tree, to_tree
 from graphwire.wire.archive.source import file_name, type_text
@@ -76,10 +77,10 @@ def encode(
     checked = _is_foreign(wire_format, registry_or_installed(registry))
     if target is None:
         return write_program(program, wire_format, checked=checked)
-    dropped: list[str] = []
+    dropped: list[tuple[str, str]] = []
     data = document_for(program, target_named(target), wire_format, dropped, payloads, checked=checked)
-    for why in dropped:
-        warnings.warn(f"the {OMITTED} are not all written: {why}", errors.GraphwireWarning, stacklevel=3)
+    for what, why in dropped:
+        warnings.warn(f"the {what} are not all written: {why}", errors.GraphwireWarning, stacklevel=3)
     return data
 
 
@@ -87,7 +88,7 @@ def document_for(
     program: Program,
     reader: Target,
     wire_format: WireFormat,
-    dropped: list[str],
+    dropped: list[tuple[str, str]],
     payloads: Payloads | None = None,
     *,
     checked: bool = False,
@@ -95,7 +96,7 @@ def document_for(
     """Encode the records of a program as the document of a target.
 
     Args:
-        dropped: receives the reason when stack traces or provenance are dropped.
+        dropped: receives what is dropped without harm to what the program computes, and why.
         payloads: the weights to store in a `draft-2022`.
         checked: whether to decode the document, and compare.
 
@@ -106,7 +107,12 @@ def document_for(
     from graphwire.evolve.chain import downgrade
 
     program = planner.with_forms(program, lambda: planner.forms_of_release(reader.release))
-    tree = downgrade(to_tree(program), reader.version, reader.release, dropped)
+    omitted: list[str] = []
+    tree = downgrade(to_tree(program), reader.version, reader.release, omitted)
+    dropped += [(OMITTED, why) for why in omitted]
+    if lost := _lost_values_of_plugins(program, tree):
+        what = f"values under the metadata keys of plugins ({', '.join(sorted({*lost}))[:400]})"
+        dropped.append((what, f"{len(lost):,} have no place in a file for {reader.name}"))
     if reader.version == DRAFT and payloads is not None:
         from graphwire.evolve.steps.embedded import embed
 
@@ -115,6 +121,15 @@ def document_for(
     if reader.version != DRAFT and wire_format.name == "json":
         return write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
     return write_document(tree, wire_format, checked=checked)
+
+
+def _lost_values_of_plugins(program: Program, written: Mapping[str, Any]) -> list[str]:
+    """Return the metadata keys of plugins that a document for a target lacks: those of inputs and outputs, or of the program."""
+    module = program.graph_module
+    lost = [] if "metadata" in written.get("graph_module", ()) else [module.metadata]
+    for graph in schema.graphs_in(module.graph):
+        lost += (each.metadata for each in (*graph.value_metadata.values(), graph.output_metadata) if each)
+    return [key.removeprefix(DECLARED) for texts in lost for key in texts if key.startswith(DECLARED)]
 
 
 def _storage_of(payloads: Payloads, name: str) -> bytes:
@@ -353,22 +368,22 @@ def documents_for_target(
     provider = _provider(format, registry)
     documents, dropped, found = {}, [], list[NarrowedRange]()
     for name, held in programs.items():
-        texts: list[str] = []
+        lost: list[tuple[str, str]] = []
         in_archive = reader is None or reader.layout is not None
         program, payloads = held[1].as_torch_writes(held[0]) if in_archive else held
         if reader is None:
-            document = _document_of_today(program, payloads, wire_format, provider, texts, checked=checked)
+            document = _document_of_today(program, payloads, wire_format, provider, lost, checked=checked)
         else:
             written = _narrowed(name, program, reader, found) if ranges == "narrowed" else program
             if reader.layout is None:
-                data = document_for(written, reader, wire_format, texts, payloads, checked=checked)
+                data = document_for(written, reader, wire_format, lost, payloads, checked=checked)
                 document = Document(data, wire_format.suffix, Payloads())
             else:
-                data = document_for(written, reader, wire_format, texts)
+                data = document_for(written, reader, wire_format, lost)
                 beside = replace(payloads, examples=written.example_inputs, encoded=written.encoded_values)
                 document = Document(data, ".json", beside, lists_examples=False)
         documents[name] = document
-        dropped += [Omission(OMITTED, why, name) for why in texts]
+        dropped += [Omission(what, why, name) for what, why in lost]
     if reader is None:
         return TargetDocuments(documents, OWN_LAYOUT, WriteReport("", dropped=dropped))
     return TargetDocuments(
@@ -418,7 +433,7 @@ def _document_of_today(
     payloads: Payloads,
     wire_format: WireFormat,
     provider: list[PluginRequirement],
-    dropped_texts: list[str],
+    dropped: list[tuple[str, str]],
     *,
     checked: bool,
 ) -> Document:
@@ -428,9 +443,11 @@ def _document_of_today(
     in torch's form.
 
     Args:
-        dropped_texts: receives the reason when stack traces are dropped.
+        dropped: as in `document_for`.
     """
-    program = with_trace_texts(program, dropped_texts)
+    omitted: list[str] = []
+    program = with_trace_texts(program, omitted)
+    dropped += [(OMITTED, why) for why in omitted]
     reader = first_reader(program, is_json=wire_format.name == "json")
     data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format, checked=checked)
     examples = None if reader == OURS_FIRST else program.example_inputs
@@ -533,15 +550,14 @@ def program_after_plan(program: Program, plan: planner.Plan, registry: Registry)
             raise _invalid(plan, unknown)
         before, after = program.opset_version, changed.opset_version
         lowered = {name for name, version in after.items() if version < before.get(name, version)}
-        try:
-            planner.check_stored_marks(changed, registry)
-        except errors.OpsetError as error:
-            planner.blamed_on(error, plan)
-            raise
-        try:
-            planner.check_stored_marks(changed, registry, lowered)
-        except errors.OpsetError as error:
-            warnings.warn(str(error), errors.GraphwireWarning, stacklevel=4)
+        for readers in ((), lowered):
+            try:
+                planner.check_stored_marks(changed, registry, readers)
+            except errors.OpsetError as error:
+                planner.blamed_on(error, plan)
+                if not readers:
+                    raise
+                warnings.warn(str(error), errors.GraphwireWarning, stacklevel=4)
     return changed
 
 

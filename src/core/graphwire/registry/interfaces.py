@@ -356,7 +356,7 @@ class MetadataKey(msgspec.Struct, frozen=True):
     """Declares a key of `node.meta` and `graph_module.meta` whose values files keep (hook `graphwire_metadata_keys`).
 
     The values are numbers, text, bytes, None, enum members, and lists, tuples and dicts of them. Any number of plugins
-    may declare one key. If no plugin declares a key in a file, it is dropped at load. Registration rejects a key that
+    may declare one key. If no plugin declares a key in a file, a load keeps its text, and warns. Registration rejects a key that
     graphwire keeps in its own way, or that torch writes into every program.
     """
 
