@@ -34,21 +34,15 @@ def _symlink(victim: Victim) -> bytes:
     return bytes(data)
 
 
-def _bomb(victim: Victim) -> bytes:
-    return victim.with_records({DOCUMENT: b" " * (64 << 20)}, compress=True)
-
-
 def _many_records(victim: Victim) -> bytes:
     return victim.with_records({f"extra/{index}": b"" for index in range(3000)} | {WEIGHTS: None})
 
 
 FILES = [
     Attack("a pickle", lambda _: b"\x80\x04\x95", _REFUSED, "not an archive"),
-    Attack("a shared library before the archive", lambda v: b"\x7fELF" + bytes(60) + v.data, _REFUSED, "not an archive"),
     Attack("two archives", lambda v: v.data + v.data, _REFUSED, "directory"),
     Attack("an end record in a comment", lambda v: v.data[:-2] + b"\x16\x00" + v.data[-22:], _REFUSED, "directory|end record"),
     Attack("only an end record", lambda _: layout.END.pack(layout.END_MAGIC, 0, 0, 0, 0, 0, 0, 0), MissingRecordError, "no program"),
-    Attack("a bomb", _bomb, LimitError, "model.json.*inflates"),
     Attack("a link in place of a weight", _symlink, ArchiveError, "lin.weight"),
     Attack("thousands of records, and one that is missing", _many_records, MissingRecordError, "weights_config"),
     Attack("weights that are deflated", lambda v: v.with_records({}, compress=True), None),
@@ -70,7 +64,6 @@ def _nested_cbor(tag: int, count: int) -> bytes:
 
 
 _JSON = {
-    "a key twice": lambda v: v.with_text('"opset_version"', '"requires": [], "requires": [], "opset_version"'),
     "a number that is none": lambda v: v.with_text('"min_val":2', '"min_val":NaN'),
     "an infinite number": lambda v: v.with_text('"min_val":2', '"min_val":1e999'),
     "a number of many digits": lambda v: v.with_text('"min_val":2', '"min_val":' + "9" * 10_000),
@@ -82,9 +75,6 @@ _JSON = {
     "lists nested deeply": lambda v: v.with_records({DOCUMENT: b"[" * 100_000 + b"]" * 100_000}),
     "objects nested deeply": lambda v: v.with_records({DOCUMENT: b'{"a":' * 100_000 + b"1" + b"}" * 100_000}),
     "a comment": lambda v: v.with_records({DOCUMENT: b"/* */" + v.records[DOCUMENT]}),
-    "bytes behind it": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT] + b"{}"}),
-    "half of it": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT][:-100]}),
-    "nothing": lambda v: v.with_records({DOCUMENT: b""}),
     "bytes that are no base64": lambda v: v.with_text(f'"{torch.__version__}"', '{"$bytes": "!"}'),
 }  # fmt: skip
 DOCUMENTS = [
@@ -202,11 +192,6 @@ def _deep(depth: int) -> str:
 
 _SPECS: dict[str, tuple[Any, type[Exception], str]] = {
     "nested without end": (_deep(100_000), ValidationError, "out_spec.*treespec"),
-    "nested too deeply": (_deep(401), ValidationError, "out_spec.*treespec"),
-    "no JSON": ("import os", ValidationError, "out_spec.*treespec"),
-    "of another protocol": ("[2, null]", ValidationError, "out_spec.*treespec"),
-    "of a leaf with children": ({**LEAF, "children_spec": [LEAF]}, ValidationError, "out_spec.*treespec"),
-    "of unknown fields": ({**LEAF, "eval": "1"}, ValidationError, "out_spec.*treespec"),
     "of a module": (_node("os.system"), UnknownTypeError, "os.system"),
     "of a builtin function": (_node("builtins.eval"), UnknownTypeError, "builtins.eval"),
     "of a class that is no container": (_node("subprocess.Popen"), UnknownTypeError, "subprocess.Popen"),

@@ -192,16 +192,12 @@ def _nested(head: str, depth: int) -> str:
 _EXPRESSIONS = {
     "a call": "__import__('os').system('id')",
     "an overlong symbol": f"Symbol('{'a' * 100_000}')",
-    "an unknown assumption": "Symbol('x', evil=True)",
     "an integer of many digits": f"Integer({'9' * 10_000})",
-    "a float of a huge precision": "Float('1.0', precision=99999)",
-    "a wrong arity": "Pow(Integer(1))",
     "a tower of powers": "Pow(Integer(9), Pow(Integer(9), Pow(Integer(9), Integer(9))))",
     "a huge exponent": "Pow(Integer(9), Integer(999999999999))",
     "a huge exponent of a power of two": "PowByNatural(Integer(2), Integer(99999999999))",
     "a shift beyond measure": "LShift(Integer(1), Integer(99999999999))",
     "a chain of squares": "Pow(" * 60 + "Integer(3)" + ", Integer(2))" * 60,
-    "a megabyte of sums": "Add(" + "Integer(1), " * 100_000 + "Integer(1))",
 }
 EXPRESSIONS = [
     _document(
@@ -211,13 +207,11 @@ EXPRESSIONS = [
         error=GraphwireError,
     )
     for what, text in _EXPRESSIONS.items()
-    if what != "a megabyte of sums"
 ]
 
 _RANGES = {
     "a tower of powers": "9**9**9**9",
     "a huge exponent": "s0**99999999999",
-    "a chain of relations": "1 < s0 < 3",
     "an integer of many digits": "9" * 10_000,
     "a float of many digits": "1." + "9" * 10_000,
 }
@@ -242,16 +236,11 @@ _GUARDS = {
     "a call": "__import__('os').system('id')",
     "a subclass walk": "().__class__.__bases__[0].__subclasses__()",
     "a key with a quote": 'L["a\'b"].size()[0] == 1',
-    "a key with a backslash": "L['a\\x27'] == 1",
-    "a key with double quotes": "L['a\"+b+\"'].size()[0] == 1",
     "a power tower": "9**9**9**9 > 1",
-    "a hidden power tower": "(9**64)**64 > 1",
     "a huge exponent": "9**99999999 > 1",
-    "a huge shift": "1 << 99999999999",
     "a huge integer": "9" * 5_000 + " > 1",
     "a repeated text": "'a' * 9999999999",
     "a repeated list": "[0] * 9999999999",
-    "a chain of comparisons": "1 < 2 < 3",
     "overlong": "1 == 1 or " * 20_000 + "1",
     "an await": "await L['x']",
     "a yield": "(yield 1)",
@@ -270,85 +259,15 @@ def _cond(tree: Tree) -> Tree:
     return next(node for node in get(tree, f"{G}.nodes") if node["target"].endswith("cond"))
 
 
-def _deep_graphs(tree: Tree) -> None:
-    graph = get(tree, G)
-    node = _cond(tree)
-    branch = node["inputs"][1]["arg"]["as_graph"]
-    text = json.dumps(graph)
-    del text
-    inner = branch["graph"]
-    for _ in range(60):
-        inner = {
-            **inner,
-            "nodes": [
-                {
-                    **inner["nodes"][0],
-                    "inputs": [{"name": "", "arg": {"as_graph": {"name": "g", "graph": inner}}, "kind": 1}],
-                }
-            ],
-        }
-    branch["graph"] = inner
-
-
-def _deep_lists(tree: Tree) -> None:
-    argument: Tree = {"as_int": 1}
-    for _ in range(150):
-        argument = {"as_sequence": {"kind": "list", "items": [argument]}}
-    tree["requires"] = ["sequences"]
-    put(f"{NODE}.inputs[2].arg", argument)(tree)
-
-
 def _two_subgraphs_of_one_name(tree: Tree) -> None:
     _cond(tree)["inputs"][2]["arg"]["as_graph"]["name"] = _cond(tree)["inputs"][1]["arg"]["as_graph"]["name"]
 
 
 STRUCTURE = [
     _document(
-        "two inputs of one name", r"\[duplicate\]", put(f"{G}.inputs[1].as_tensor.name", "p_lin_weight")
-    ),
-    _document("an output without a variant", r"outputs\[0\].*\[variant\]", put(f"{G}.outputs[0]", {})),
-    _document(
-        "fewer input specs than inputs", r"input_specs.*\[count\]", drop(f"{SIGNATURE}.input_specs[0]")
-    ),
-    _document(
-        "an input spec of another value",
-        r"input_specs\[0\].*\[mismatch\]",
-        put(f"{SIGNATURE}.input_specs[0].parameter.arg.name", "x"),
-    ),
-    _document(
         "a parameter below another one",
         r"input_specs|lin.weight",
         put(f"{SIGNATURE}.input_specs[1].parameter.parameter_name", "lin.weight.x"),
-        error=GraphwireError,
-    ),
-    _document(
-        "an input spec with two variants",
-        r"input_specs\[0\].*\[variant\]",
-        put(
-            f"{SIGNATURE}.input_specs[0].buffer",
-            {"arg": {"name": "p_lin_weight"}, "buffer_name": "b", "persistent": True},
-        ),
-    ),
-    _document(
-        "a mutation of a buffer that is none",
-        r"output_specs\[0\].*\[dangling-reference\]",
-        put(
-            f"{SIGNATURE}.output_specs[0]",
-            {"buffer_mutation": {"arg": {"name": "cond"}, "buffer_name": "nobody"}},
-        ),
-    ),
-    _document(
-        "a gradient of a parameter that is none",
-        r"output_specs\[0\].*\[dangling-reference\]",
-        put(
-            f"{SIGNATURE}.output_specs[0]",
-            {"gradient_to_parameter": {"arg": {"name": "cond"}, "parameter_name": "nobody"}},
-        ),
-    ),
-    _document(
-        "a signature that points to no weight",
-        r"lin.weights",
-        put(f"{SIGNATURE}.input_specs[0].parameter.parameter_name", "lin.weights"),
         error=GraphwireError,
     ),
     _document(
@@ -363,8 +282,6 @@ STRUCTURE = [
     _document(
         "two subgraphs of one name", r"two different subgraphs", _two_subgraphs_of_one_name, error=DecodeError
     ),
-    _document("subgraphs nested too deeply", r"too-deep|deeper|deep", _deep_graphs, error=GraphwireError),
-    _document("arguments nested too deeply", r"too-deep|deeper|deep", _deep_lists, error=GraphwireError),
     _document(
         "a subgraph as an output",
         r"\[misplaced\]",

@@ -48,27 +48,6 @@ def _run(capsys, *arguments: object) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("other", ["again.pt2", "torch.pt2"])
-def test_the_same_program_in_another_file_is_the_same(files, capsys, other) -> None:
-    code, out = _run(capsys, "diff", files / "base.pt2", files / other)
-    assert code == 0
-    assert "are the same" in out
-
-
-def test_another_program_is_shown_and_ends_with_1(files, capsys) -> None:
-    code, out = _run(capsys, "diff", files / "base.pt2", files / "tanh.pt2")
-    assert code == 1
-    assert "- aten.relu.default relu (node 1)" in out
-    assert "+ aten.tanh.default tanh (node 1)" in out
-
-
-def test_weights_are_compared_when_asked(files, capsys) -> None:
-    code, out = _run(capsys, "diff", "--weights", files / "base.pt2", files / "trained.pt2")
-    assert code == 1
-    assert "~ linear.weight" in out
-    assert _run(capsys, "diff", "--weights", files / "base.pt2", files / "torch.pt2")[0] == 0
-
-
 COMPARED = {
     ("base.pt2", "again.pt2"): "weights: 2 the same by CRC-32",
     ("base.pt2", "torch.pt2"): "weights: 2 the same by CRC-32",

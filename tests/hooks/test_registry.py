@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 import textwrap
 import threading
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 from given_plugins import Plugin, put_distribution
-from inside.registry import API_VERSION, discovery, registry as registry_module
+from inside.registry import API_VERSION, registry as registry_module
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
 from graphwire.hooks import PluginInfo, Registry, default_registry
@@ -187,50 +186,7 @@ def test_an_entry_point_may_name_an_object_and_a_missing_one_is_broken(install: 
     assert list(registry.wire_formats) == ["inner"]
 
 
-def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is_needed(
-    install: Install,
-) -> None:
-    install("gw-one", "1.0", {"one": "gw_one"}, gw_one=FORMAT.format(name="same", suffix=".one"))
-    install("gw-two", "2.0", {"two": "gw_two"}, gw_two=FORMAT.format(name="same", suffix=".two"))
-    install("gw-three", "3.0", {"three": "gw_three"}, gw_three=FORMAT.format(name="other", suffix=".three"))
-    with pytest.warns(GraphwirePluginWarning, match="the wire format 'same' is registered by") as warned:
-        registry = Registry.only("one", "two", "three")
-    assert len(warned) == 2
-    assert list(registry.wire_formats) == ["other"]
-    statuses = {plugin.name: plugin.status for plugin in registry.plugins}
-    assert {name: statuses[name] for name in ("one", "two", "three")} == {
-        "one": "broken",
-        "two": "broken",
-        "three": "active",
-    }
-    for find in (lambda: registry.wire_format("same"), lambda: registry.wire_format_of_suffix(".one")):
-        with pytest.raises(PluginConflictError) as caught:
-            find()
-        message = str(caught.value)
-        assert "the wire format 'same'" in message
-        assert "`one` of gw-one==1.0" in message
-        assert "`two` of gw-two==2.0" in message
-        assert "GRAPHWIRE_DISABLE_PLUGINS" in message
-    one = Registry.without("gw-two").owner_of("wire_format", "same")
-    assert one is not None
-    assert one.name == "one"
-
-
 # ------------------------------------------------------------------------------------------ the version of the interface
-
-
-def test_a_plugin_for_a_newer_interface_is_refused_by_name_and_the_rest_works(install: Install) -> None:
-    source = FORMAT.format(name="newer", suffix=".newer")
-    install("gw-newer", "9.1", {"newer": "gw_newer"}, gw_newer=f"GRAPHWIRE_API = {API_VERSION + 1}\n{source}")
-    current = FORMAT.format(name="current", suffix=".current")
-    install("gw-now", "1", {"now": "gw_now"}, gw_now=f"GRAPHWIRE_API = {API_VERSION}\n{current}")
-    with pytest.warns(GraphwirePluginWarning, match=r"`newer` of gw-newer==9\.1 .*update graphwire"):
-        registry = Registry.only("newer", "now")
-    assert list(registry.wire_formats) == ["current"]
-    with pytest.raises(
-        UnknownFormatError, match=f"written for version {API_VERSION + 1} of the plugin interface"
-    ):
-        registry.wire_format("newer")
 
 
 def test_the_version_that_a_plugin_is_written_for_is_known() -> None:
@@ -259,21 +215,6 @@ def test_a_plugin_that_imports_what_graphwire_has_not_may_be_for_another_version
     )
     with pytest.warns(GraphwirePluginWarning, match="written for another version than graphwire"):
         Registry.only("later")
-
-
-def test_a_plugin_that_is_slow_to_load_is_told_of(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "SLOW_SECONDS", 0.02)
-    source = FORMAT.format(name="slow", suffix=".slow")
-    install(
-        "gw-slow",
-        "1",
-        {"slow": "gw_slow"},
-        gw_slow=f"import time\nend = time.thread_time() + 0.03\n"
-        f"while time.thread_time() < end: pass\n{source}",
-    )
-    with pytest.warns(GraphwirePluginWarning, match=r"`slow` of gw-slow==1 takes 0\.\d s to load"):
-        registry = Registry.only("slow")
-    assert list(registry.wire_formats) == ["slow"]
 
 
 def test_plugins_are_chosen_by_entry_point_or_distribution(
@@ -548,23 +489,3 @@ def test_the_default_registry_is_discovered_once_per_filter(
     assert Registry.only("gw-default") is Registry.only("gw_default", "GW-Default")
     assert Registry.without("graphwire") is Registry.without("graphwire") is not Registry.only("graphwire")
     assert Registry.discover() is not Registry.discover()
-
-
-def test_discovery_imports_neither_torch_nor_sympy() -> None:
-    code = """
-        import sys
-        from graphwire.registry.registry import Registry
-        import graphwire_plugins.treespecs
-        Registry.discover()
-        Registry.of(graphwire_plugins.treespecs)
-        assert not {"torch", "sympy", "numpy"} & set(sys.modules), sorted(sys.modules)
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
