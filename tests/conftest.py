@@ -13,7 +13,7 @@ from hypothesis import settings
 
 _ROOT = Path(__file__).resolve().parents[1]
 
-# Distributions as they were: `tests/contrib/test_plugins_of_before.py` runs their tests where they are installed.
+# Distributions as they were: `tests/contrib/test_distributions.py` runs their tests where they are installed.
 collect_ignore = ["plugins_of_before"]
 
 # Each registers container types with torch, so a process may load it once only, under one name.

@@ -65,7 +65,6 @@ LACKS: tuple[Lack, ...] = (
         "does not export DTensors as inputs",
         r"test_dtensors\.py::test_(a_program_of_dtensors|the_guide)",
     ),
-    Lack((2, 8), (2, 9), "leaves no symbol that another one replaces", r"[\[-]replaced_symbols\b"),
     Lack(
         (2, 8),
         (2, 8),
@@ -104,7 +103,7 @@ LACKS: tuple[Lack, ...] = (
         (2, 8),
         (2, 8),
         "writes no offsets into storages and other truths",
-        r"test_the_hash_is_that.*\[(automatic_dimensions|decoder|multiple_outputs|transformer_layer)"
+        r"test_the_hash_is_that.*\[(decoder|multiple_outputs)"
         r"|test_its_hash.*\[(higher-order operators: (cond that returns|while_loop with unbacked)"
         r"|programs: (a view of|the same, dec)|symbols: (derived|checks joined|nonzero, taken)"
         r"|tensors: (a weight: (a storage|conj)|two (weights|constants) over|a buffer that is not saved, over a part"

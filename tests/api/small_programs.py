@@ -19,9 +19,7 @@ from torch import Tensor, nn
 from torch._higher_order_ops import effects as torch_effects
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.scan import scan
-from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim, ExportedProgram, export
-from torch.export.experimental import _export_forward_backward
 from torch.fx import traceback
 
 SMALL_PROGRAMS: dict[str, Callable[[], Example]] = {}
@@ -33,7 +31,6 @@ DECOMPOSED = (
     "custom_operator",
     "mutated_buffers",
     "mutated_inputs",
-    "batch_norm_in_training",
     "cond",
     "unbacked_sizes",
 )
@@ -198,32 +195,6 @@ def arguments_of_every_kind() -> Any:
 
 
 @_program
-def symbolic_arithmetic() -> Any:
-    """Functions on sizes: integers, floats and truth values that are nodes, in arguments and as outputs."""
-
-    def forward(x: Tensor, y: Tensor) -> Any:
-        n, m = x.shape[0], y.shape[0]
-        half = (n + m) // 2
-        widest = torch.sym_max(n, m)
-        rest = torch.sym_min(n % 3, 2)
-        spread = torch.sym_float(n) / (m + 1)
-        return (
-            torch.cat([x, y])[:half] * spread,
-            x.new_zeros(widest, 2) + rest,
-            y.repeat(2, 1),
-            n * m,
-            spread,
-            n > m,
-            torch.sym_ite(n == m, n, m + 7),
-        )
-
-    x, y = torch.randn(5, 3), torch.randn(4, 3)
-    rows, more = Dim("rows", min=2, max=100), Dim("more", min=2, max=100)
-    program = _exported(module_of(forward), x, y, dynamic_shapes=({0: rows}, {0: more}))
-    return program, [_call(x, y), _call(torch.randn(8, 3), torch.randn(8, 3))]
-
-
-@_program
 def ranges_of_dimensions() -> Any:
     """Three symbols with ranges of their own, one of them without an upper end."""
 
@@ -234,19 +205,6 @@ def ranges_of_dimensions() -> Any:
     x = torch.randn(4, 5, 6)
     program = _exported(module_of(forward), x, dynamic_shapes=(sizes,))
     return program, [_call(x), _call(torch.randn(9, 3, 2))]
-
-
-@_program
-def derived_dimensions() -> Any:
-    """Sizes that are expressions of one symbol, `2*d` and `d + 1`, whose symbol never stands alone."""
-
-    def forward(x: Tensor, y: Tensor) -> Any:
-        return x[::2][: y.shape[0]].sum() + y.sum(), y.shape[0] + x.shape[0]
-
-    d = Dim("d", min=3, max=50)
-    x, y = torch.randn(8), torch.randn(5)
-    program = _exported(module_of(forward), x, y, dynamic_shapes=({0: 2 * d}, {0: d + 1}))
-    return program, [_call(x, y), _call(torch.randn(20), torch.randn(11))]
 
 
 @_program
@@ -268,31 +226,6 @@ def unbacked_sizes() -> Any:
 
 
 @_program
-def replaced_symbols() -> Any:
-    """A symbol of which nothing is left but its range: export found it equal to another."""
-
-    def forward(x: Tensor) -> Any:
-        return x[torch.cond(x.sum() > 3, lambda: 0, lambda: 1, ())]
-
-    x = torch.randn(3, 3)
-    program = _exported(module_of(forward), x, strict=True)
-    assert [str(symbol) for symbol in program.range_constraints] == ["u0", "u1"]
-    return program, [_call(x), _call(torch.ones(3, 3))]
-
-
-@_program
-def unbacked_float() -> Any:
-    """A float that is known only when the program runs."""
-
-    def forward(x: Tensor, f: Tensor) -> Any:
-        scale = f.item()
-        return x * scale, scale + 1.0
-
-    args = torch.randn(3), torch.tensor(2.5)
-    return _exported(module_of(forward), *args), [_call(*args), _call(torch.randn(3), torch.tensor(-1.0))]
-
-
-@_program
 def guards() -> Any:
     """Conditions on sizes that `module()` checks, and assertions in the graph."""
 
@@ -307,19 +240,6 @@ def guards() -> Any:
         module_of(forward), x, y, dynamic_shapes=dynamic, prefer_deferred_runtime_asserts_over_guards=True
     )
     return program, [_call(x, y), _call(torch.randn(12, 3), torch.randn(3, 3))]
-
-
-@_program
-def automatic_dimensions() -> Any:
-    """Sizes that export related by itself, and an integer input that is dynamic."""
-
-    def forward(x: Tensor, y: Tensor, n: int) -> Any:
-        return (x + y) * n, n + x.shape[0]
-
-    args = torch.randn(6, 2), torch.randn(6, 2), 7
-    dynamic = ({0: Dim.AUTO}, {0: Dim.AUTO}, Dim.DYNAMIC)
-    program = _exported(module_of(forward), *args, dynamic_shapes=dynamic)
-    return program, [_call(*args), _call(torch.randn(9, 2), torch.randn(9, 2), 3)]
 
 
 # -------------------------------------------------------------------------------------------------- control flow
@@ -361,42 +281,6 @@ def map_and_scan() -> Any:
 
     args = torch.randn(5, 3), torch.randn(3)
     return _exported(module_of(forward), *args), [_call(*args)]
-
-
-@_program
-def while_loop_over_a_tuple() -> Any:
-    def forward(n: Tensor, x: Tensor) -> Any:
-        def condition(n: Tensor, x: Tensor) -> Tensor:
-            return n > 0
-
-        def body(n: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-            return n - 1, x * 1.5
-
-        return while_loop(condition, body, (n, x))
-
-    args = torch.tensor(4), torch.randn(3)
-    return _exported(module_of(forward), *args), [_call(*args), _call(torch.tensor(0), torch.randn(3))]
-
-
-@_program
-def modes() -> Any:
-    """Regions with another gradient mode and with autocast."""
-    linear = nn.Linear(4, 4)
-
-    class Modes(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = linear
-
-        def forward(self, x: Tensor) -> Any:
-            with torch.no_grad():
-                y = self.linear(x)
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                z = self.linear(y)
-            return y + 1, z
-
-    x = torch.randn(2, 4)
-    return _exported(Modes(), x), [_call(x)]
 
 
 # ------------------------------------------------------------------------------- inputs, outputs, buffers, constants
@@ -457,21 +341,6 @@ def any_number_of_inputs() -> Any:
 def outputs_of_every_kind() -> Any:
     x = torch.randn(3)
     return _exported(_Outputs(), x), [_call(x)]
-
-
-@_program
-def no_inputs() -> Any:
-    return _exported(module_of(lambda: torch.arange(4).float().sin())), [_call()]
-
-
-@_program
-def no_outputs() -> Any:
-    def forward(x: Tensor) -> Any:
-        x.add(1)
-        return ()
-
-    x = torch.randn(3)
-    return _exported(module_of(forward), x), [_call(x)]
 
 
 class _Buffers(nn.Module):
@@ -538,12 +407,6 @@ def mutated_inputs() -> Any:
     return _exported(module_of(forward), *args), [_call(*args)]
 
 
-@_program
-def batch_norm_in_training() -> Any:
-    x = torch.randn(4, 3)
-    return export(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).train(), (x,)), [_call(x), _call(x + 1)]
-
-
 # --------------------------------------------------------------------------------------- containers, modules, metadata
 
 
@@ -580,15 +443,6 @@ def containers() -> Any:
     x = torch.randn(4)
     call = _call((x, [x]), {"k": x, "unread": x}, c=Pair(x, collections.deque([x])), d=Box(x, None))
     return export(module_of(forward), call.args, call.kwargs), [call]
-
-
-@_program
-def transformer_layer() -> Any:
-    """Attention and feed-forward with a mask, as torch's own layer traces them, over a dynamic batch."""
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    x, mask = torch.randn(2, 5, 8), torch.zeros(5, 5)
-    program = _exported(layer, x, mask, dynamic_shapes=({0: Dim("batch", min=2, max=9)}, None))
-    return program, [_call(x, mask), _call(torch.randn(4, 5, 8), mask - 1)]
 
 
 class _Inner(nn.Module):
@@ -648,52 +502,6 @@ def annotated() -> Any:
             node.meta["custom"] = {"at": node.op, "level": 0.5, "none": None}
     program.graph_module.meta["custom"] = {"who": "me", "when": [1, 2.5, None, "\u2028"]}
     return program, [_call(x)]
-
-
-class _Loss(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(3, 1)
-
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return F.mse_loss(self.linear(x), target)
-
-
-@_program
-def joint_graph() -> Any:
-    """The loss and the gradients of the parameters and of an input."""
-    x, target = torch.randn(4, 3, requires_grad=True), torch.randn(4, 1)
-    program = export(_Loss(), (x, target))
-    return _export_forward_backward(program), []
-
-
-@_program
-def complex_and_small_types() -> Any:
-    """Element types beyond float and int as inputs, weights and results."""
-    table = {
-        "brain": torch.randn(3).bfloat16(),
-        "tiny": torch.randn(3).to(torch.float8_e4m3fn),
-        "turned": torch.randn(3, dtype=torch.complex64),
-        "truths": torch.tensor([True, False, True]),
-        "short": torch.tensor([1, 2, 65535], dtype=torch.uint16),
-    }
-
-    class Table(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            for name, value in table.items():
-                self.register_buffer(name, value)
-
-        def forward(self, x: Tensor) -> Any:
-            small = self.tiny.to(torch.float32) + self.brain
-            return (
-                torch.where(self.truths, x * self.turned.conj(), small),
-                self.short.to(torch.int32),
-                small.half(),
-            )
-
-    x = torch.randn(3)
-    return _exported(Table(), x), [_call(x)]
 
 
 class _Tied(nn.Module):

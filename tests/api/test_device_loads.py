@@ -5,24 +5,16 @@ from __future__ import annotations
 import errno
 import io
 import os
-import signal
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
 from inside.bridge import storages, storages as device_copies
 from inside.wire import ArchiveReader, ExternalRecord, address
 from late_devices import LateDevice, to_device
-from nightly import by_day, one_in
+from nightly import one_in
 from programs import Example
 from running import results
 from safetensors.torch import save_file
@@ -349,112 +341,3 @@ def test_an_error_of_the_disk_is_the_callers(
     with pytest.raises(OSError, match="Input/output error"):
         graphwire.load(layers)
     assert late.living() == 0
-
-
-# ---------------------------------------------------------------------------------------------------- interrupts
-
-
-@cache
-def interruptible() -> Path:
-    path = Path(tempfile.mkdtemp()) / "model.pt2"
-    graphwire.save(torch.export.export(Layers(), (torch.ones(2, 128),)), path)
-    return path
-
-
-GUARDS = ("storages.py", "reader.py", "source.py")
-"""The modules that read, copy and release."""
-
-
-def load_interrupted(device: LateDevice, at: int | None) -> list[int]:
-    """Load, and interrupt before the line of that number; the numbers of the lines in those modules."""
-    count, numbers = 0, []
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        if not frame.f_code.co_filename.startswith(SOURCES):
-            return None
-        if event == "line":
-            count += 1
-            if frame.f_code.co_filename.endswith(GUARDS):
-                numbers.append(count)
-            if count == at:
-                raise KeyboardInterrupt
-        return trace
-
-    with pytest.MonkeyPatch.context() as patch:
-        to_device(patch, device, 50_000)
-        patch.setattr(device_copies, "_SHARED_BYTES", 30_000)
-        sys.settrace(trace)
-        try:
-            graphwire.load(interruptible())
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
-    return numbers
-
-
-@cache
-def lines() -> list[int]:
-    load_interrupted(LateDevice(), None)
-    return load_interrupted(LateDevice(), None)
-
-
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir())) if sys.platform == "linux" else 0
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _finalizers_are_not_told_of() -> Iterator[None]:
-    usual, sys.unraisablehook = sys.unraisablehook, lambda _: None
-    yield
-    sys.unraisablehook = usual
-
-
-def assert_nothing_is_left(device: LateDevice, before: tuple[int, int]) -> None:
-    patience = time.monotonic() + 5
-    while time.monotonic() < patience and (
-        (threading.active_count(), descriptors()) != before or device.living()
-    ):
-        time.sleep(0.01)
-    assert (threading.active_count(), descriptors()) == before
-    assert not device.pending
-    assert device.living() == 0
-    with pytest.MonkeyPatch.context() as patch:
-        to_device(patch, LateDevice(), 50_000)
-        assert_loads(interruptible())
-
-
-@settings(deadline=None, max_examples=by_day(8, by_night=100))
-@given(st.floats(0, 1, exclude_max=True))
-@pytest.mark.slow
-def test_an_interrupt_before_any_line_leaves_nothing(moment: float) -> None:
-    number = lines()[int(moment * len(lines()))]
-    before = threading.active_count(), descriptors()
-    device = LateDevice()
-    load_interrupted(device, number)
-    assert_nothing_is_left(device, before)
-
-
-@settings(deadline=None, max_examples=by_day(4, by_night=100))
-@given(st.floats(0, 1, exclude_max=True))
-@pytest.mark.slow
-def test_a_signal_at_any_time_leaves_nothing(moment: float) -> None:
-    device = LateDevice()
-    before = threading.active_count(), descriptors()
-    with pytest.MonkeyPatch.context() as patch:
-        to_device(patch, device, 5_000)
-        start = time.perf_counter()
-        assert_loads(interruptible())
-        usual = time.perf_counter() - start
-        handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, max(moment * usual, 1e-6))
-            graphwire.load(interruptible())
-            time.sleep(usual)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, handler)
-    assert_nothing_is_left(device, before)

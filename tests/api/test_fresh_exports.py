@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("strict_export", "while_loop_over_a_tuple")
+PROGRAMS = ("strict_export", "map_and_scan")
 CODE = """
     import hashlib, sys, warnings
 

@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import count
@@ -29,8 +28,10 @@ import fsspec
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from inside.bridge import storages
 from inside.wire import Folder
-from nightly import IS_NIGHTLY, by_day
+from late_devices import LateDevice, to_device
+from nightly import by_day
 from small_programs import SMALL_PROGRAMS
 
 import graphwire
@@ -61,6 +62,8 @@ class Left(NamedTuple):
     descriptors: int
     threads: int
     files: list[str]
+    memory: int
+    """How much of a device's memory something holds."""
 
 
 @cache
@@ -90,6 +93,7 @@ def calls() -> dict[str, Callable[[], object]]:
         "load module": partial(graphwire.load_module, folder() / "model.pt2"),
         "inspect": lambda: str(graphwire.inspect(folder() / "model.pt2")),
         "load a URL": partial(graphwire.load, "memory://interrupts.pt2"),
+        "load to a device": _load_to_a_device,
     }
     for call in made.values():
         call()
@@ -101,6 +105,19 @@ def _save_weights(program: torch.export.ExportedProgram, name: str, number: Iter
     store = folder() / "stores" / f"{next(number)}-{name}"
     weights = graphwire.Blobs(store) if name == "blobs" else store
     graphwire.save(program, folder() / f"{name}.pt2", weights=weights)
+
+
+devices: list[LateDevice] = []
+"""The last device that something was loaded to."""
+
+
+def _load_to_a_device() -> None:
+    """Load to a device whose copies are late, through buffers that are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        devices[:] = [LateDevice()]
+        to_device(patch, devices[0], 50_000)
+        patch.setattr(storages, "_SHARED_BYTES", 30_000)
+        graphwire.load(folder() / "large.pt2")
 
 
 @cache
@@ -196,7 +213,8 @@ def left() -> Left:
     files = sorted(path.name for path in (*folder().iterdir(), *folder().rglob("stores/*.part")))
     enabled = torch._C._is_torch_function_enabled()
     descriptors = len(list(Path("/proc/self/fd").iterdir())) if sys.platform == "linux" else 0
-    return Left(collects, not turns[0], enabled, descriptors, threading.active_count(), files)
+    memory = sum(device.living() for device in devices)
+    return Left(collects, not turns[0], enabled, descriptors, threading.active_count(), files, memory)
 
 
 def assert_nothing_is_left(before: Left) -> None:
@@ -223,6 +241,7 @@ NAMES = (
     "load weights",
     "load module",
     "load a URL",
+    "load to a device",
     "convert",
     "verify",
     "inspect",
@@ -369,44 +388,6 @@ def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
     assert_nothing_is_left(before)
-
-
-def _time_is_up(_number: int, _frame: FrameType | None) -> None:
-    raise TimeLimit
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(
-    not IS_NIGHTLY, reason="a timer meets a call only where the machine is quiet: `make test-nightly`"
-)
-@pytest.mark.parametrize("name", ["save", "load", "load_module"])
-def test_what_the_handler_of_a_signal_raises_reaches_the_caller(name: str) -> None:
-    """Also out of a wait for a thread that hashes, and where other code takes it for a failure of its own."""
-    with warnings.catch_warnings(action="ignore"):  # what a save leaves out when its code fails
-        data = graphwire.dumps(program := torch.export.export(Large(), (torch.ones(1, 600),)))
-        call = {
-            "save": lambda: graphwire.dumps(program),
-            "load": lambda: graphwire.loads(data),
-            "load_module": lambda: graphwire.load_module(data),
-        }[name]
-        call()
-        start = time.perf_counter()
-        call()
-        usual = time.perf_counter() - start
-        handler = signal.signal(signal.SIGALRM, _time_is_up)
-        raised = 0
-        try:
-            for moment in range(60):
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, usual * (moment + 1) / 70)
-                    call()
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                except TimeLimit:
-                    raised += 1
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, handler)
-        assert raised > 10
 
 
 TAKES_ANY = {"BaseException", "Exception", "OSError", "RuntimeError"}

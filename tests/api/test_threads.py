@@ -21,7 +21,6 @@ THREADS = 8
 ROUNDS = 100
 FORMATS = ("json", "msgpack", "cbor")
 NAMES = (
-    "derived_dimensions",
     "unbacked_sizes",
     "cond",
     "custom_operator",

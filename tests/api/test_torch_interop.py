@@ -21,7 +21,6 @@ from graphwire.errors import TargetError
 from graphwire.testing import assert_same_program, assert_same_values
 
 REQUIREMENTS = {
-    "symbolic_arithmetic": ["outputs"],
     "outputs_of_every_kind": ["outputs"],
     "containers": ["containers"],
     "annotated": ["containers"],
@@ -30,11 +29,8 @@ REQUIREMENTS = {
 
 REFUSED_BY_TORCH: dict[str, type[Exception]] = {
     "custom_operator_that_returns_an_integer": RuntimeError,  # an operator that returns a tensor and a symbol
-    "symbolic_arithmetic": AssertionError,  # a symbolic truth value as an output
-    "no_outputs": ValueError,  # () as the output
     "containers": NotImplementedError,  # an output of torch.return_types
     "annotated": NotImplementedError,  # likewise
-    "joint_graph": KeyError,  # a gradient of an input that export renamed
 }
 """The programs that torch itself does not save, and what it raises."""
 

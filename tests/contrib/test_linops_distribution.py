@@ -1,12 +1,8 @@
-"""A stranger's operators work: `contrib/graphwire-linops` is installed by pip in an environment of its own, found there by
-its entry point, and loaded when a program needs it; and without it a file says what is missing."""
+"""Without `contrib/graphwire-linops`, a file that needs its operators says what is missing, and can be looked at."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,86 +15,6 @@ from graphwire.errors import MissingPluginError, UnknownOperatorError
 DISTRIBUTION = Path(__file__).resolve().parents[2] / "contrib/graphwire-linops"
 DOCUMENTS = DISTRIBUTION / "tests/documents"
 NEWEST, OLDEST = DOCUMENTS / "opset_4.pt2", DOCUMENTS / "opset_1.pt2"
-
-QUIET = 'import warnings; warnings.filterwarnings("ignore", message="Failed to initialize NumPy")\n'
-
-LOAD = (
-    QUIET
-    + """
-import sys
-import torch
-import graphwire
-
-assert "graphwire_linops.operators" not in sys.modules
-for path in sys.argv[1:]:
-    print(len(graphwire.load(path).module()(torch.ones(2, 4))))
-assert "graphwire_linops.operators" in sys.modules
-"""
-)
-
-UNNEEDED = (
-    QUIET
-    + """
-import sys
-import torch
-import graphwire
-
-program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
-graphwire.loads(graphwire.dumps(program))
-assert "graphwire_linops.operators" not in sys.modules
-"""
-)
-
-
-@pytest.fixture(scope="module")
-def environment(make_environment: Callable[[str], Any]) -> Any:
-    environment = make_environment("linops")
-    done = environment.install("--no-deps", "--no-build-isolation", DISTRIBUTION)
-    assert done.returncode == 0, done.stderr
-    return environment
-
-
-@pytest.mark.slow
-def test_its_operators_are_loaded_when_a_program_needs_them_and_only_then(environment: Any) -> None:
-    assert environment.run("-c", LOAD, OLDEST, NEWEST).split() == ["4", "4"]
-    environment.run("-c", UNNEEDED)
-
-
-@pytest.mark.slow
-def test_its_plugin_is_listed(environment: Any) -> None:
-    plugins = json.loads(environment.run("-m", "graphwire", "plugins", "--json"))
-    (linops,) = [plugin for plugin in plugins if plugin["distribution"] == "graphwire-linops"]
-    assert linops["hooks"] == ["graphwire_op_handlers", "graphwire_opset_upgraders"]
-    assert "torch.ops.linops." in linops["names"]["op_handler"]
-
-
-@pytest.mark.slow
-def test_the_command_shows_the_way_of_an_old_file_and_goes_it(environment: Any, tmp_path: Path) -> None:
-    path = tmp_path / "upgraded.pt2"
-    plan = environment.run("-m", "graphwire", "upgrade", OLDEST, "--plan")
-    assert "linops 2 -> 3: 1 node" in plan
-    assert "norm_project" in plan
-    environment.run("-m", "graphwire", "upgrade", OLDEST, "--output", path)
-    assert environment.run("-c", LOAD, path).split() == ["4"]
-
-
-@pytest.mark.slow
-def test_it_is_not_loaded_where_it_is_not_allowed(environment: Any) -> None:
-    done = environment.attempt("-c", LOAD, NEWEST, GRAPHWIRE_DISABLE_PLUGINS="graphwire-linops")
-    assert done.returncode != 0
-    assert "MissingPluginError" in done.stderr
-    assert "GRAPHWIRE_DISABLE_PLUGINS" in done.stderr
-    assert "pip install" not in done.stderr
-
-
-@pytest.mark.slow
-def test_its_own_tests_pass(environment: Any, tmp_path: Path) -> None:
-    summary = environment.run_tests(DISTRIBUTION / "tests", tmp_path)
-    assert "passed" in summary
-    assert "failed" not in summary
-
-
-# ---------------------------------------------------------------------------------------------------------- without it
 
 
 def test_without_it_one_message_says_what_to_install_for_which_nodes() -> None:
