@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -60,19 +57,11 @@ from graphwire.schema import (
     Version,
 )
 
-
-def _golden() -> ModuleType:
-    """The script that made the golden files: its programs together have every record, variant and field."""
-    path = Path(__file__).parents[1] / "golden" / "make_golden.py"
-    spec = importlib.util.spec_from_file_location("make_golden", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-GOLDEN = _golden().PROGRAMS
+GOLDEN = {
+    path.stem: graphwire.decode(path.read_bytes())
+    for path in sorted((Path(__file__).parents[1] / "golden/documents").glob("*.json"))
+}
+"""Programs that together have every record, variant and field."""
 NEWEST = f"torch-{[*RELEASES][-1]}"
 EXTENSION_VARIANTS = ARGUMENT_VARIANTS[ARGUMENT_VARIANTS.index("as_float_lists") + 1 :]
 
@@ -124,7 +113,7 @@ def test_what_a_row_dates_is_a_version_that_a_release_has() -> None:
 
 
 def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> None:
-    tree = to_tree(GOLDEN["arguments"]())
+    tree = to_tree(GOLDEN["arguments"])
     only_fields = {Version(7, 3)}  # versions that introduced no argument, element type or spec
     for version in (None, *RELEASES.values()):
         found: list[Obstacle] = []
@@ -135,7 +124,7 @@ def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> Non
 
 @pytest.mark.parametrize("variant", EXTENSION_VARIANTS)
 def test_an_argument_that_is_an_extension_is_an_obstacle_for_every_release(variant: str) -> None:
-    nodes = [n for make in GOLDEN.values() for n in to_tree(make())["graph_module"]["graph"]["nodes"]]
+    nodes = [n for each in GOLDEN.values() for n in to_tree(each)["graph_module"]["graph"]["nodes"]]
     argument = next(named["arg"] for node in nodes for named in node["inputs"] if variant in named["arg"])
     tree = copy.deepcopy(to_tree(_plain_program()))
     tree["graph_module"]["graph"]["nodes"][0]["inputs"].append({"name": "odd", "arg": argument, "kind": 2})
@@ -271,7 +260,7 @@ def test_the_tables_of_values_are_those_of_torch_s_schema() -> None:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_no_name_of_a_value_stays_when_all_are_renamed(name: str) -> None:
-    module = to_tree(GOLDEN[name]())["graph_module"]
+    module = to_tree(GOLDEN[name])["graph_module"]
     graph = module["graph"]
     names = {
         value: f"renamed_{value}_value" for table in VALUE_TABLES.values() for value in graph.get(table) or ()
