@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, strategies as st
-from inside.analysis import named_groups, with_group_names
-from inside.schema import to_tree
+from hypothesis import strategies as st
+from inside.analysis import with_group_names
 from msgspec.structs import replace
 
 import graphwire
-from graphwire.errors import DecodeError
 from graphwire.schema import (
     Argument,
     Graph,
@@ -22,20 +20,9 @@ from graphwire.schema import (
     Node,
     Program,
     SequenceValue,
-    TensorArgument,
-    graphs_in,
 )
 
-NAMES = st.sampled_from(["0", "1", "2", "tp"])
 OPERATORS = st.sampled_from(["torch.ops.lib.reduce.default", "torch.ops.higher_order.wrap"])
-
-PLAIN = st.one_of(
-    NAMES.map(lambda text: Argument(as_string=text)),
-    st.integers(1, 4).map(lambda number: Argument(as_int=number)),
-    st.just(Argument(as_tensor=TensorArgument("x"))),
-    st.just(Argument(as_none=True)),
-    NAMES.map(lambda text: Argument(as_strings=[text])),
-)
 
 
 def graph(nodes: list[Node]) -> Graph:
@@ -59,9 +46,6 @@ def nested(arguments: st.SearchStrategy[Argument]) -> st.SearchStrategy[Argument
     )
 
 
-GRAPHS = nodes(st.recursive(PLAIN, nested, max_leaves=8)).map(graph)
-
-
 @pytest.fixture(scope="module")
 def base() -> Program:
     return graphwire.to_schema(torch.export.export(torch.nn.Identity(), (torch.ones(2),)))[0]
@@ -77,26 +61,6 @@ def replaced(tree: Any, names: dict[str, str], found: list[str]) -> Any:
         found.append(tree["arg"]["as_string"])
         return {**tree, "arg": {"as_string": names.get(found[-1], found[-1])}}
     return {key: replaced(item, names, found) for key, item in tree.items()}
-
-
-@given(made=GRAPHS, names=st.dictionaries(NAMES, st.sampled_from(["0", "1", "new"])))
-def test_all_names_are_replaced_at_once_and_nothing_else(
-    base: Program, made: Graph, names: dict[str, str]
-) -> None:
-    program = replace(base, graph_module=replace(base.graph_module, graph=made))
-    before = to_tree(program)
-    found: list[str] = []
-    wanted = replaced(before, names, found)
-    listed = named_groups(graphs_in(made))
-    assert {each.name: len(each.nodes) for each in listed} == {name: found.count(name) for name in found}
-    if names.keys() - set(found):
-        with pytest.raises(DecodeError, match="which the program does not name"):
-            with_group_names(program, names)
-    else:
-        changed = with_group_names(program, names)
-        assert to_tree(changed) == wanted
-        assert (changed is program) == (wanted == before)
-    assert to_tree(program) == before
 
 
 def test_graphs_that_nodes_share_are_visited_once(base: Program) -> None:

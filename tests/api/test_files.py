@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 import pytest
@@ -66,13 +65,6 @@ def test_a_path_may_be_text_or_a_path(
     assert_same_program(graphwire.load(path), program)
 
 
-def test_a_program_is_written_to_a_buffer(program: ExportedProgram, data: bytes) -> None:
-    stream = io.BytesIO()
-    graphwire.save(program, stream)
-    assert stream.getvalue() == data
-    assert_same_program(graphwire.load(stream), program)
-
-
 def test_a_program_is_written_behind_what_a_stream_holds(program: ExportedProgram, data: bytes) -> None:
     stream = io.BytesIO(b"before")
     stream.seek(0, io.SEEK_END)
@@ -88,25 +80,6 @@ def test_a_program_is_written_to_a_stream_that_does_not_seek(program: ExportedPr
 
 def test_a_program_is_read_from_a_stream_that_does_not_seek(program: ExportedProgram, data: bytes) -> None:
     assert_same_program(graphwire.load(io.BufferedReader(Pipe(data))), program)
-
-
-@pytest.mark.parametrize("make", [tempfile.TemporaryFile, tempfile.NamedTemporaryFile])
-def test_a_temporary_file_is_written_and_read(make: Callable[[], BinaryIO], program: ExportedProgram) -> None:
-    with make() as file:
-        graphwire.save(program, file)
-        loaded = graphwire.load(file)
-    assert_same_program(loaded, program)
-
-
-def test_a_file_object_stays_open_and_where_the_caller_left_it(
-    program: ExportedProgram, tmp_path: Path
-) -> None:
-    graphwire.save(program, tmp_path / "program.pt2")
-    with (tmp_path / "program.pt2").open("rb") as file:
-        first, second = graphwire.load(file), graphwire.load(file)
-        assert not file.closed
-    assert_same_program(first, program)
-    assert_same_program(second, program)
 
 
 def test_a_file_object_that_gives_nothing_is_told(data: bytes) -> None:

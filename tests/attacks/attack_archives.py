@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import msgpack
 import torch
 from hostile import DOCUMENT, WEIGHTS, Attack, Victim, get, put
 from inside.wire import directory as layout
@@ -66,34 +65,18 @@ def _nested_cbor(tag: int, count: int) -> bytes:
 _JSON = {
     "a number that is none": lambda v: v.with_text('"min_val":2', '"min_val":NaN'),
     "an infinite number": lambda v: v.with_text('"min_val":2', '"min_val":1e999'),
-    "a number of many digits": lambda v: v.with_text('"min_val":2', '"min_val":' + "9" * 10_000),
-    "a lone surrogate": lambda v: v.with_text('"torch_version":"', '"torch_version":"\\ud800'),
-    "an overlong encoding": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT].replace(b'"torch_version":"', b'"torch_version":"\xc0\xaf')}),
-    "bytes that are no UTF-8": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT].replace(b'"torch_version":"', b'"torch_version":"\xff')}),
-    "another encoding": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT].decode().encode("utf-16")}),
     "lists without an end": lambda v: v.with_records({DOCUMENT: b"[" * 1_000_000}),
     "lists nested deeply": lambda v: v.with_records({DOCUMENT: b"[" * 100_000 + b"]" * 100_000}),
     "objects nested deeply": lambda v: v.with_records({DOCUMENT: b'{"a":' * 100_000 + b"1" + b"}" * 100_000}),
-    "a comment": lambda v: v.with_records({DOCUMENT: b"/* */" + v.records[DOCUMENT]}),
     "bytes that are no base64": lambda v: v.with_text(f'"{torch.__version__}"', '{"$bytes": "!"}'),
 }  # fmt: skip
 DOCUMENTS = [
     *(Attack(f"JSON with {what}", make, GraphwireError, "") for what, make in _JSON.items()),
-    Attack("msgpack with an extension", _raw(".msgpack", msgpack.packb({"graph_module": msgpack.ExtType(5, b"x")})), FormatError, "extension type 5"),
-    Attack("msgpack with a timestamp", _raw(".msgpack", b"\x81\xacgraph_module\xd6\xff\x00\x00\x00\x00"), FormatError, "Timestamp"),
-    Attack("msgpack with a list that lies", _raw(".msgpack", b"\x81\xacgraph_module\xdd\xff\xff\xff\xff"), FormatError, "MessagePack"),
     Attack("msgpack with a map that lies", _raw(".msgpack", b"\x81\xacgraph_module\xdf\xff\xff\xff\xff"), FormatError, "MessagePack"),
     Attack("msgpack with a text that lies", _raw(".msgpack", b"\x81\xacgraph_module\xdb\xff\xff\xff\xffa"), FormatError, "MessagePack"),
-    Attack("msgpack with bytes that lie", _raw(".msgpack", b"\x81\xacgraph_module\xc6\xff\xff\xff\xffa"), FormatError, "MessagePack"),
     Attack("msgpack with lists in lists", _raw(".msgpack", b"\x81\xacgraph_module" + b"\x91" * 100_000 + b"\xc0"), GraphwireError, "MessagePack|deep"),
     Attack("msgpack with maps in maps", _raw(".msgpack", b"\x81\xacgraph_module" + b"\x81\xa1a" * 2_000 + b"\xc0"), GraphwireError, "MessagePack|deep"),
-    Attack("msgpack with a key that is a number", _raw(".msgpack", b"\x82\xacgraph_module\xc0\x01\x02"), FormatError, "MessagePack|key"),
-    Attack("msgpack with a key twice", _raw(".msgpack", b"\x82\xacgraph_module\xc0\xacgraph_module\xc0"), FormatError, "MessagePack|twice"),
-    Attack("msgpack with bytes behind it", _raw(".msgpack", b"\x81\xacgraph_module\xc0\xc0"), FormatError, "MessagePack"),
-    Attack("msgpack with an unused code", _raw(".msgpack", b"\x81\xacgraph_module\xc1"), FormatError, "MessagePack"),
-    Attack("msgpack with text that is no UTF-8", _raw(".msgpack", b"\x81\xacgraph_module\xa2\xff\xff"), FormatError, "MessagePack"),
     Attack("msgpack of millions of lists", _raw(".msgpack", b"\x81\xacgraph_module\xdd\x00\x02\x00\x00" + b"\x90" * (1 << 17)), GraphwireError, ""),
-    Attack("CBOR with a regular expression", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xd8\x23\x64(a+)"), FormatError, "CBOR"),
     Attack("CBOR with a big float", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xc5\x82\x1a\x7f\xff\xff\xff\x01"), FormatError, "CBOR"),
     Attack("CBOR with a map that lies", _raw(".cbor", _C + b"\xa1\x6cgraph_module\xbb\x00\xff\xff\xff\xff\xff\xff\xff"), FormatError, "CBOR"),
     Attack("CBOR with a text that lies", _raw(".cbor", _C + b"\xa1\x6cgraph_module\x7b\x00\xff\xff\xff\xff\xff\xff\xff"), FormatError, "CBOR"),

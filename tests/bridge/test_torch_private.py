@@ -13,18 +13,15 @@ from typing import Any
 
 import audit
 import pytest
-import sympy
 import torch
 from inside.bridge import (
-    WAITS,
     DecodedMode,
     FakeTensors,
     WaitingForward,
     allow_tracing,
-    private as torch_private,
     reserve_unbacked,
 )
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
 import graphwire
@@ -39,62 +36,6 @@ class Doubled(torch.nn.Module):
 def exported() -> torch.export.ExportedProgram:
     batch = torch.export.Dim("batch", min=2, max=64)
     return torch.export.export(Doubled(), (torch.ones(4, 3),), dynamic_shapes={"x": {0: batch}})
-
-
-def test_nodes_made_of_the_same_have_one_identity() -> None:
-    shape_env = DecodedMode().shape_env
-    symbols = [sympy.Symbol(name, positive=True, integer=True) for name in ("s7", "s8")]
-    one, other = (shape_env.create_symintnode(symbols[0], hint=4) for _ in range(2))
-    rest = [
-        shape_env.create_symintnode(symbols[1], hint=4),
-        shape_env.create_symintnode(symbols[0], hint=5),
-    ]
-    identities = [torch_private.symbolic_identity(each.node) for each in (one, other, *rest)]
-    assert one.node is not other.node
-    assert identities[0] == identities[1]
-    assert len(set(identities)) == 3
-    assert torch_private.symbolic_identities((one, 7, *rest)) == (identities[0], 7, *identities[2:])
-
-
-def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> None:
-    mode = DecodedMode()
-    shape_env = mode.shape_env
-    size = shape_env.create_unbacked_symint()
-    with mode:
-        plain = torch.empty(3, 4).t()[1:]
-        made = [
-            torch.empty(size, 3),
-            torch.empty(6).as_strided((2,), (size,)),
-            torch.empty(6).as_strided((2,), (1,), size),
-        ]
-    for tensor in made:
-        numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
-        assert torch.SymInt in map(type, numbers)
-        assert torch_private.facts_of(tensor)[4]
-    for tensor in (plain, torch.empty(2), torch.nn.Parameter(torch.empty(2, 2))):
-        assert not torch_private.facts_of(tensor)[4]
-    assert torch_private.facts_of(torch.nn.Buffer(torch.empty(2)).as_subclass(_Subclass))[4]
-
-
-class _Subclass(torch.Tensor):
-    """A tensor that may ask something else for its sizes."""
-
-
-@pytest.mark.parametrize("device", ["cpu", "meta", "cuda:0"])
-@pytest.mark.parametrize("requires_grad", [False, True])
-def test_a_fake_tensor_is_what_its_constructor_makes(device: str, requires_grad: bool) -> None:
-    fakes = FakeTensors(DecodedMode())
-    place = torch.device(device)
-    for dtype in (torch.float32, torch.int64):
-        meta = torch.empty(2, 3, dtype=dtype, device="meta")
-        fake = fakes.make(meta, place, requires_grad and dtype.is_floating_point)
-        made = FakeTensor(fakes.mode, torch.empty_like(meta), place)
-        made.requires_grad_(fake.requires_grad)
-        assert vars(fake) == vars(made)
-        assert (fake.is_leaf, fake.dtype, fake.device) == (True, dtype, made.device)
-        assert torch._C._dispatch_keys(fake) == torch._C._dispatch_keys(made)
-        with pytest.raises(RuntimeError, match="data pointer"):
-            fake.data_ptr()
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -157,60 +98,6 @@ def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:
     assert str(shape_env.create_unbacked_symfloat().node.expr) == "zuf3"
 
 
-def test_a_program_of_parts_has_all_that_torchs_own_have() -> None:
-    program = exported()
-    made = torch_private.exported_program(
-        root=program.graph_module,
-        graph=program.graph,
-        graph_signature=program.graph_signature,
-        state_dict=program.state_dict,
-        range_constraints=program.range_constraints,
-        module_call_graph=program.module_call_graph,
-        example_inputs=program.example_inputs,
-        constants=program.constants,
-        verifiers=program.verifiers,
-    )
-    assert set(vars(made)) == set(vars(program))
-    assert made.graph_module.code == program.graph_module.code
-    assert made.constants is program.constants
-    inputs, _ = program.example_inputs
-    assert_close(made.module()(*inputs), program.module()(*inputs))
-
-
-def test_graph_modules_are_those_of_the_constructor_once_their_code_is_generated() -> None:
-    class Branches(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            def inner(y: torch.Tensor) -> torch.Tensor:
-                return torch.cond(y.max() > 5, lambda z: z.sin(), lambda z: z.cos(), (y,))
-
-            return torch.cond(x.sum() > 0, inner, lambda y: y - 1, (x,))
-
-    x = torch.ones(3)
-    expected = torch.export.export(Branches(), (x,)).graph_module
-
-    def made(original: torch.fx.GraphModule) -> torch.fx.GraphModule:
-        root = torch.nn.Module()
-        for name, child in original.named_children():
-            root.add_module(name, made(child))
-        return torch_private.graph_module(root, copy.deepcopy(original.graph))
-
-    actual = made(expected)
-    torch_private.generate_code(actual)
-    pairs = list(zip(actual.modules(), expected.modules(), strict=True))
-    assert len(pairs) == 5
-    for one, other in pairs:
-        assert vars(one).keys() == vars(other).keys()
-        assert vars(type(one)).keys() == vars(type(other)).keys()
-        assert type(one).__mro__[1:] == type(other).__mro__[1:]
-        assert (one.code, one._lineno_map) == (other.code, other._lineno_map)
-        assert isinstance(type(one).forward, types.FunctionType)
-        waits = WAITS and one is actual
-        assert isinstance(
-            inspect.getattr_static(one, "forward"), WaitingForward if waits else types.FunctionType
-        )
-    assert_close(actual(x), expected(x))
-
-
 @pytest.mark.parametrize(
     "code",
     [
@@ -225,31 +112,6 @@ def test_graph_modules_are_those_of_the_constructor_once_their_code_is_generated
 def test_the_audit_of_loads_takes_generated_code_that_defines_a_function_and_no_other(code: str) -> None:
     assert audit.only_defines(compile(exported().graph_module.code, "generated", "exec"))
     assert not audit.only_defines(compile(code, "generated", "exec"))
-
-
-def test_subclasses_are_not_asked_in_python_where_nobody_wants_it() -> None:
-    class Asked(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            raise AssertionError("asked")
-
-    tensor = torch.ones(2).as_subclass(Asked)
-    with torch_private.no_torch_function():
-        assert tensor.dtype is torch.float32
-        assert tensor.stride() == (1,)
-    with pytest.raises(AssertionError, match="asked"):
-        tensor.stride()
-
-
-def test_the_device_of_a_fake_tensor_is_where_it_stands_for() -> None:
-    with FakeTensorMode() as mode:
-        fakes = [torch.empty(2), torch.empty(2, device="meta")]
-    plain = [torch.ones(2), torch.ones(2, device="meta"), torch.nn.Parameter(torch.ones(2))]
-    assert mode is fakes[0].fake_mode
-    assert [torch_private.facts_of(each)[5] for each in fakes + plain] == [
-        each.device for each in fakes + plain
-    ]
-    assert [torch_private.facts_of(each)[5].type for each in fakes] == ["cpu", "meta"]
 
 
 class Alike(torch.nn.Module):

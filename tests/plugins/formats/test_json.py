@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphwire.errors import FormatError, LimitError
+from graphwire.errors import LimitError
 from graphwire_plugins.json_format import JsonFormat
 
 FORMAT = JsonFormat()
@@ -36,23 +36,6 @@ def test_plain_trees_are_plain_json() -> None:
 def test_what_json_lacks_is_written_by_rule(tree: Any, written: str) -> None:
     assert FORMAT.encode(tree).decode() == written
     assert repr(FORMAT.decode(written.encode())) == repr(tree)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a":1,"a":2}',
-        '{"a":1,"b":{"x":[{"k":1,"l":2,"k":3}]}}',
-        r'{"a":"\\","a":"\""}',
-        r'{"a":1,"\u0061":2}',
-        '{"a":NaN,"a":1}',
-        r'{"\"":1,"\"":2}',
-        r'{"\\\"":1,"\\\"":2}',
-    ],
-)
-def test_a_key_that_occurs_twice_is_refused(text: str) -> None:
-    with pytest.raises(FormatError, match="occurs twice"):
-        FORMAT.decode(text.encode())
 
 
 @pytest.mark.parametrize(
