@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { bufferSource, openFile } from "graphwire-js";
 
 import { noFacts, readFacts } from "../src/facts.js";
-import { titleOf } from "../src/layout/boxes.js";
+import { captionOf, titleOf } from "../src/layout/boxes.js";
 import { inColumns, type Arrange } from "../src/layout/columns.js";
 import { layeredLayout } from "../src/layout/layered.js";
 import { inOrder, meets, type Arrangement, type Connection, type Rectangle, type Sized } from "../src/layout/places.js";
@@ -140,7 +140,7 @@ function randomProgram(seed: number): { readonly steps: FrameStep[]; readonly op
   };
   return Array.from({ length: 5 + pick(60) }, (_, index) => {
     const names = Array.from({ length: pick(3) }, () => `m${pick(3)}`);
-    const steps = names.map((title, depth): FrameStep => ({ name: names.slice(0, depth + 1).join("."), title, type: "T" }));
+    const steps = names.map((title, depth): FrameStep => ({ name: names.slice(0, depth + 1).join("."), title, type: "T", call: null }));
     return { steps, operands: index === 0 ? [] : [...new Set(Array.from({ length: 1 + pick(2) }, () => Math.max(0, index - 1 - pick(12))))] };
   });
 }
@@ -265,7 +265,7 @@ test("graphs inside operators of control flow say what they are for", async () =
 test("a module that is called twice has two frames, and one of a single operator is that operator", async () => {
   const { side } = await shown(["twice.pt2"]);
   const titles = [...within(side.items.root)].filter(({ kind }) => kind === "module").map(({ title }) => title);
-  assert.deepEqual(titles.filter((title) => title.startsWith("shared")), ["shared", "shared, call 2", "shared, call 3"]);
+  assert.deepEqual(titles.filter((title) => title.startsWith("shared")), ["shared, call 1", "shared, call 2", "shared, call 3"]);
   assert.deepEqual([...within(side.items.root)].filter(({ calls }) => calls.length > 0).map(titleOf).slice(0, 2), ["layers.0 · linear 8→8", "0 · layer_norm"]);
 });
 
@@ -388,6 +388,36 @@ test("modules have the bytes of their weights, and tied weights count once", asy
   const parameters = side.weights.filter(({ role }) => role === "parameter");
   assert.equal(4 * storedElements(parameters), Number(side.summary.parameters.bytes)); // float32
   assert.deepEqual(parameters.filter(({ tiedTo }) => tiedTo !== "").map(({ name, tiedTo }) => [name, tiedTo]), [["head.weight", "embedding.weight"]]);
+});
+
+test("weights have their names inside loops and branches, in boxes and in searches, and are no inputs there", async () => {
+  const { side } = await shown(["given.pt2"]);
+  const { root } = side.items;
+  const items = [...within(root)];
+  const lines = new Map(items.flatMap((item) => (item.kind === "node" && !item.isGroup ? [[item.path, [titleOf(item), ...captionOf(item).lines].join("; ")] as const] : [])));
+  assert.equal(lines.get("scan_combine_graph_0/linear"), "linear 12→8; cell.weight 8×12 · cell.bias 8");
+  assert.equal(lines.get("while_loop_body_graph_0/linear"), "linear 8→8; refine.weight 8×8 · refine.bias 8");
+  assert.equal(lines.get("false_graph_0/true_graph_0/linear"), "linear 8→8; b.weight 8×8 · b.bias 8");
+  const inputs = items.flatMap(({ kind, scope, title }) => (kind === "input" && scope.prefix.startsWith("scan") ? [title] : []));
+  assert.deepEqual(inputs, ["arg0_1 ← zeros", "arg1_1 ← x"]);
+  assert.deepEqual(captionOf(items.find(({ name }) => name === "scan") as Item).lines, ["2 weights of cell"]);
+  const found = new Index(side.items, () => side.program.graph_module).find("weight:cell.weight");
+  assert.deepEqual(found.flatMap(({ users }) => users.map(({ to }) => to.path)), ["scan_combine_graph_0/linear", "scan"]);
+  for (const open of [groups(root), firstOpen(root)]) for (const { links } of sceneOf(root, { open, weights: true, reshapes: true }).wires) for (const { from, value } of links) assert.ok(from.values.includes(value));
+});
+
+test("calls of one module are counted from the first, in the same words everywhere, and its weights once", async () => {
+  const { side } = await shown(["calls.pt2"]);
+  const items = [...within(side.items.root)];
+  assert.deepEqual(items.filter(({ kind }) => kind === "run").map((item) => [titleOf(item), ...captionOf(item).lines]), [["layer · 4 calls of Layer", "24 nodes · 352 B shared"]]);
+  const named = (pattern: RegExp): string[][] => items.flatMap((item) => (item.kind === "module" && pattern.test(item.label) ? [[titleOf(item), item.label]] : []));
+  assert.deepEqual(named(/^layer, call [14]$/), [["layer, call 1 · Layer", "layer, call 1"], ["layer, call 4 · Layer", "layer, call 4"]]);
+  const calls = items.flatMap((item) => item.calls.map(({ label }) => [titleOf(item), label]));
+  assert.deepEqual(calls.filter(([, label]) => label?.startsWith("act")), [["act, call 1 · tanh", "act, call 1"], ["act, call 2 · tanh", "act, call 2"]]);
+  assert.deepEqual(calls.filter(([, label]) => label === "layer.up, call 2"), [["up · linear 8→8", "layer.up, call 2"]]);
+  for (const item of items) assert.ok(!titleOf(item).includes("@") && !item.label.includes("@"), item.path);
+  const same = items.flatMap((item) => (item.kind === "module" && item.sharesWith !== null ? [[item.label, ...captionOf(item).lines]] : []));
+  assert.deepEqual(same, [["other", "6 nodes · weights of layer, call 1"]]);
 });
 
 test("a search pauses after a few items, however many there are", async () => {

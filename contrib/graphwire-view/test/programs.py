@@ -259,6 +259,60 @@ def changed_deep() -> ExportedProgram:
     return export(model, (torch.ones(2, 8),))
 
 
+class Given(torch.nn.Module):
+    """A loop over a sequence, one until a condition holds, and branches inside branches, each with weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = torch.nn.Linear(12, 8)
+        self.refine = torch.nn.Linear(8, 8)
+        self.a = torch.nn.Linear(8, 8)
+        self.b = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, count: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        from torch._higher_order_ops.scan import scan
+        from torch._higher_order_ops.while_loop import while_loop
+
+        def step(state: torch.Tensor, now: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            state = torch.tanh(self.cell(torch.cat([now, state], -1)))
+            return state, state.clone()
+
+        def inner(y: torch.Tensor) -> torch.Tensor:
+            found = torch.cond(y.sum() > 1, lambda z: self.b(z).sin(), lambda z: self.a(z).cos(), (y,))
+            return cast("torch.Tensor", found)
+
+        state, found = scan(step, torch.zeros(2, 8), x)
+        looped = while_loop(
+            lambda n, y: n < count, lambda n, y: (n + 1, self.refine(y)), (torch.tensor(0), state)
+        )
+        chosen = torch.cond(x.mean() > 0, lambda y: self.a(y).exp(), inner, (found[0],))
+        return chosen, *looped
+
+
+def given() -> ExportedProgram:
+    return export(Given(), (torch.ones(7, 2, 4), torch.tensor(3)))
+
+
+class Calls(torch.nn.Module):
+    """A layer that is called again and again, one with the same weights, and an activation that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.other, self.act = Layer(), Layer(), torch.nn.Tanh()
+        for name, _ in list(self.layer.named_parameters()):
+            module, _, own = name.rpartition(".")
+            setattr(self.other.get_submodule(module), own, self.layer.get_parameter(name))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(4):
+            x = self.layer(x)
+        return cast("torch.Tensor", self.act(self.other(self.act(x))))
+
+
+def calls() -> ExportedProgram:
+    return export(Calls(), (torch.ones(2, 8),))
+
+
 PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     transformer,
     changed_transformer,
@@ -272,4 +326,6 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     changed_deep,
     dense,
     work,
+    given,
+    calls,
 )

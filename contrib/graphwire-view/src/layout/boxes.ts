@@ -1,7 +1,7 @@
 /** What boxes say, and how large they are. */
 
 import { argumentsText, isPassing } from "../model/categories.js";
-import { classText, type Item } from "../model/items.js";
+import { classText, modulesOf, withoutCall, type Item } from "../model/items.js";
 import { bytesText, plural, type ValueFacts } from "../model/values.js";
 import { clipped, textWidth } from "./text.js";
 
@@ -81,7 +81,9 @@ function contentsOf(item: Item): string {
   const numbered = item.kind === "module" ? item.children.flatMap((child) => (child.kind === "run" ? child.children : [child])).filter(({ kind, title }) => kind === "module" && /^\d+/.test(title)) : [];
   const classes = [...new Set(numbered.map(classText))];
   const held = numbered.length > 1 && classes.length < 3 ? `${numbered.length} × ${classes.join(", ")}` : ""; // the members of a list of modules
-  return [held === "" ? plural(item.nodes, "node") : held, item.bytes > 0 ? bytesText(item.bytes) : "", item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
+  const isShared = item.kind === "run" && item.bytes > 0 && item.children.reduce((sum, { bytes }) => sum + bytes, 0) > item.bytes;
+  const size = item.bytes === 0 ? "" : item.sharesWith !== null ? `weights of ${item.sharesWith.label}` : bytesText(item.bytes) + (isShared ? " shared" : "");
+  return [held === "" ? plural(item.nodes, "node") : held, size, item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
 }
 
 const MOST_WEIGHTS = 3;
@@ -91,11 +93,20 @@ function weightLine(item: Item): string {
   const weights = item.operands.flatMap(({ argument, from }) => {
     let maker = from;
     while (isPassing(maker) && maker.operands[0] !== undefined) maker = maker.operands[0].from;
-    return maker.kind === "weight" ? [`${item.calls.length > 0 ? argument : (maker.name.split(".").at(-1) ?? argument)} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : maker.mark === "added" ? " +" : maker.mark === "removed" ? " −" : ""}`] : [];
+    return maker.kind === "weight" ? [`${item.calls.length > 0 ? argument : nameInside(maker, item)} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : maker.mark === "added" ? " +" : maker.mark === "removed" ? " −" : ""}`] : [];
   });
-  if (item.isGroup) return weights.length === 0 ? "" : plural(weights.length, "weight"); // operands without names
+  if (item.isGroup) { // operands without names
+    const modules = [...new Set(item.operands.flatMap(({ from: { kind, name } }) => (kind === "weight" ? [name.slice(0, Math.max(0, name.lastIndexOf("."))) || name] : [])))];
+    return weights.length === 0 ? "" : `${plural(weights.length, "weight")} of ${modules.slice(0, 2).join(", ")}${modules.length > 2 ? ", …" : ""}`;
+  }
   const most = weights.length > MOST_WEIGHTS ? MOST_WEIGHTS - 1 : MOST_WEIGHTS;
   return [...weights.slice(0, most), ...(weights.length > most ? [`${weights.length - most} more`] : [])].join(" · ");
+}
+
+/** Returns what a weight is called in the module around a node: `weight`, or `cell.weight` if it is that of another one. */
+function nameInside({ name }: Item, node: Item): string {
+  const around = withoutCall(modulesOf(node).at(-1)?.name ?? "");
+  return name.startsWith(`${around}.`) ? name.slice(around.length + 1) : name;
 }
 
 /** `64×3×7×7` for `float32 [64, 3, 7, 7]` */

@@ -1,9 +1,9 @@
 /** Makes the items of a program. */
 
-import { namesIn, nodeName, subgraphsOf, type Graph, type Node, type Program } from "graphwire-js";
+import { namesIn, nodeName, subgraphsOf, type Argument, type Graph, type Node, type Program } from "graphwire-js";
 
 import { faceOf, type Face } from "./interface.js";
-import { framesOf, frameSteps, type Frame, type Framed } from "./frames.js";
+import { framesOf, frameSteps, repeatedCalls, type Frame, type Framed } from "./frames.js";
 import { Item, linkArgument, shortOperator, type Items, type Kind, type Scope } from "./items.js";
 import { moduleSteps, rootType, shortType, type ModuleStep } from "./metadata.js";
 import { valueFacts } from "./values.js";
@@ -102,8 +102,10 @@ function addNodes(builder: Builder, parent: Item, scope: Scope, known: readonly 
   const add = (around: Item, content: readonly (Frame | number)[]): void => {
     for (const each of content) {
       if (typeof each !== "number") {
-        const { name, title, type } = each.step;
-        add(builder.add("module", { parent: around, scope }, { name, title, type: shortType(type) }), each.content);
+        const { name, title, type, call } = each.step;
+        const module = builder.add("module", { parent: around, scope }, { name, title, type: shortType(type) });
+        module.call = call;
+        add(module, each.content);
         continue;
       }
       const node = nodes[each] as Node;
@@ -122,13 +124,33 @@ function addNodes(builder: Builder, parent: Item, scope: Scope, known: readonly 
 
 function framed(nodes: readonly Node[], steps: readonly (readonly ModuleStep[])[]): Framed[] {
   const makers = new Map<string, number>();
+  const repeated = repeatedCalls(steps);
   return nodes.map((node, index) => {
     const used = node.inputs.flatMap(({ arg }) => (arg.variant === "as_results" ? [`= ${arg.value}`] : namesIn(arg)));
     const operands = [...new Set(used.flatMap((value) => makers.get(value) ?? []))];
     for (const value of node.outputs.flatMap(namesIn)) makers.set(value, index);
     makers.set(`= ${nodeName(node) || node.target}`, index);
-    return { steps: frameSteps(steps[index] ?? []), operands };
+    return { steps: frameSteps(steps[index] ?? [], repeated), operands };
   });
+}
+
+/** Operators whose last operands are those of their graphs. */
+const GIVES = /^torch\.ops\.higher_order\.(cond|while_loop|scan|associative_scan|map_impl|invoke_subgraph|wrap.*|.*checkpoint.*|hints_wrapper|strict_mode)$/;
+
+/** Between the name of an input of a graph and that of what the call passes. */
+const FROM = " ← ";
+
+/** Returns the values that a node gives to a graph of some inputs, from the first one on; empty where nobody knows. */
+function givenValues({ target, inputs }: Node, count: number): string[] {
+  const values = GIVES.test(target) ? inputs.flatMap(({ arg }) => (arg.variant === "as_graph" ? [] : valuesIn(arg))) : [];
+  return Array.from({ length: count }, (_, index) => values[values.length - count + index] ?? "");
+}
+
+/** Returns the values of an argument; an empty text for each literal. */
+function valuesIn(argument: Argument): string[] {
+  if (argument.variant === "as_sequence") return argument.value.items.flatMap(valuesIn);
+  const names = namesIn(argument);
+  return names.length === 0 ? [""] : names;
 }
 
 /** What the graphs of operators of control flow are for, in their order. */
@@ -143,10 +165,18 @@ function addSubgraphs(builder: Builder, item: Item, node: Node, steps: readonly 
     const role = roles[index] ?? (argument === held.name ? "" : argument);
     const title = [role === "then" && condition !== "" ? `then, if ${condition}` : role, held.name].filter((each) => each !== "").join(" · ");
     const group = builder.add("subgraph", { parent: item, scope: item.scope }, { name: held.name, title });
+    const given = givenValues(node, held.graph.inputs.length);
     held.graph.inputs.forEach((input, index) => {
       const values = namesIn(input);
       const name = held.graph.input_names?.[index] ?? values[0] ?? `input ${index}`;
-      builder.add("input", { parent: group, scope }, { name, type: valueFacts(held.graph, values[0] ?? "").type, values });
+      const { type } = valueFacts(held.graph, values[0] ?? "");
+      const outside = item.scope.makers.get(given[index] ?? "");
+      if (outside?.kind === "weight" && outside.type === type) { // as at the outermost graph, no input
+        for (const value of values) scope.makers.set(value, outside);
+        return;
+      }
+      const source = outside === undefined ? "" : outside.kind === "input" ? (outside.title.split(FROM).at(-1) ?? "") : outside.kind === "weight" ? outside.name : (given[index] ?? "");
+      builder.add("input", { parent: group, scope }, { name, title: source === "" || source === name ? name : name + FROM + source, type, values });
     });
     addNodes(builder, group, scope, steps);
     held.graph.outputs.forEach((output, index) => {

@@ -64,7 +64,7 @@ export function makesSizes(item: Item): boolean {
 export function argumentsText(item: Item): string {
   const name = operatorName(item);
   const weight = item.operands.find(({ argument }) => argument === "weight");
-  const sizes = weight === undefined ? [] : (item.scope.graph.tensor_values.get(weight.value)?.sizes ?? []).map((size) => (size.variant === "as_int" ? String(size.value) : ""));
+  const sizes = weight === undefined ? [] : (weight.from.scope.graph.tensor_values.get(weight.value)?.sizes ?? []).map((size) => (size.variant === "as_int" ? String(size.value) : ""));
   if (sizes.includes("")) return "";
   const stride = intsOf(item, "stride");
   const steps = stride.some((each) => each !== 1) ? ` /${[...new Set(stride)].join("×")}` : "";

@@ -136,7 +136,7 @@ class Merger {
       const { name, title, type, node, scope } = item;
       const made = this.builder.add(item.kind, { parent: around, scope }, { name, title, type, ...(node === null ? {} : { node }), values: item.values }, false);
       made.mark = "removed";
-      made.bytes = item.bytes;
+      [made.bytes, made.storages, made.sharesWith, made.call] = [item.bytes, item.storages, item.sharesWith, item.call];
       this.later.set(item, made);
       moveAfter(around.children, made, this.before(item));
     }

@@ -3,7 +3,7 @@
  * enter it again, so that the drawing would point up, the frame ends, and another one begins.
  */
 
-import { withoutCall } from "./items.js";
+import { withCall, withoutCall } from "./items.js";
 import type { ModuleStep } from "./metadata.js";
 
 /** A module around a node. */
@@ -13,6 +13,8 @@ export interface FrameStep {
   readonly title: string;
   /** The class; empty for a container that nobody calls. */
   readonly type: string;
+  /** Which call of the module it is, from 1; null if there is only one. */
+  readonly call: number | null;
 }
 
 export interface Framed {
@@ -99,23 +101,39 @@ function sorted(segments: readonly Segment[]): Segment[] {
   return [...found];
 }
 
-/** Returns the frames around a node: those of the modules that called it, and of containers between them. */
-export function frameSteps(steps: readonly ModuleStep[]): FrameStep[] {
+/** The modules that are called more than once: in the whole graph, by their names; and in one call of the module around them, after its path. */
+export function repeatedCalls(nodes: readonly (readonly ModuleStep[])[]): ReadonlySet<string> {
+  const first = new Map<string, string>();
+  const found = new Set<string>();
+  for (const steps of nodes) {
+    steps.forEach(({ path }, index) => {
+      const plain = withoutCall(path);
+      for (const key of [plain, `${steps[index - 1]?.path ?? ""}/${plain}`]) if ((first.get(key) ?? path) === path) first.set(key, path);
+      else found.add(key);
+    });
+  }
+  return found;
+}
+
+/** Returns the frames around a node: those of the modules that called it, and of containers between them. Titles say which call it is of those of one call around it. */
+export function frameSteps(steps: readonly ModuleStep[], repeated: ReadonlySet<string>): FrameStep[] {
   let around = "";
-  let outer: string | undefined;
+  let outer = "";
   return steps.flatMap(({ path, type }) => {
     const plain = withoutCall(path);
+    const isAgain = repeated.has(`${outer}/${plain}`);
+    outer = path;
     if (around !== "" && plain === around) return [];
     const start = plain.startsWith(`${around}.`) ? around.length + 1 : 0;
     const parts = plain.slice(start).split(".");
-    const call = path.split("@")[1];
-    const isNew = call !== undefined && call !== outer;
-    [around, outer] = [plain, call];
+    const suffix = path.slice(plain.length);
+    const call = repeated.has(plain) ? Number(suffix.slice(1)) + 1 : null;
+    around = plain;
     return parts.map((part, index): FrameStep => {
       const isLast = index === parts.length - 1;
       const name = plain.slice(0, start) + parts.slice(0, index + 1).join(".");
-      if (!isLast) return { name: call === undefined ? name : `${name}@${call}`, title: part, type: "" };
-      return { name: path, title: isNew ? `${part}, call ${Number(call) + 1}` : part, type };
+      if (!isLast) return { name: name + suffix, title: part, type: "", call };
+      return { name: path, title: isAgain && call !== null ? withCall(part, call) : part, type, call };
     });
   });
 }

@@ -54,8 +54,14 @@ export class Item {
   isMoved = false;
   /** In a difference: how many of the weights that it uses have other elements. */
   changedWeights = 0;
-  /** For a module: the bytes of its weights. */
+  /** For a weight: its bytes. For what holds weights: those of their storages, each once. */
   bytes = 0;
+  /** For what holds weights: the bytes of each storage. */
+  storages: ReadonlyMap<string, number> = new Map();
+  /** For a module: another one before it, with the same weights. */
+  sharesWith: Item | null = null;
+  /** For a module that is called more than once: which call it is, from 1. */
+  call: number | null = null;
   /** For a node: the modules, outermost first, of which it is all. */
   calls: readonly Item[] = [];
   /** The item that is drawn in its place: the only one inside it. */
@@ -83,6 +89,12 @@ export class Item {
   /** The name in links: `true_graph_0/add` for a node of a subgraph. */
   get path(): string {
     return this.scope.prefix + this.name;
+  }
+
+  /** What people read: as `path`, but with the call in words, as titles have it. */
+  get label(): string {
+    if (this.kind === "run") return this.title;
+    return this.call === null ? this.path : withCall(withoutCall(this.path), this.call);
   }
 
   /** Whether it contains other items, so that it can be opened. */
@@ -135,6 +147,11 @@ export function withoutCall(path: string): string {
   return path.split("@")[0] ?? "";
 }
 
+/** `relu, call 2` */
+export function withCall(name: string, call: number): string {
+  return `${name}, call ${call}`;
+}
+
 /** Returns the item of a node, by its path or that of one of its results, or null. */
 export function itemOfPath(items: Items, path: string): Item | null {
   const named = items.all.filter((item) => item.path === path || item.calls.some((call) => call.path === path));
@@ -156,7 +173,7 @@ export function shortOperator(target: string): string {
 export function linkArgument(scope: Scope, to: Item, argument: Argument, name: string): void {
   for (const value of new Set(namesIn(argument))) {
     const from = scope.makers.get(value);
-    if (from !== undefined) connect({ from, to, value, argument: name });
+    if (from !== undefined) connect({ from, to, value: from.values.includes(value) ? value : (from.values[0] ?? value), argument: name }); // a weight that the graph is given has its name outside
   }
   const results = argument.variant === "as_results" ? scope.nodes.get(argument.value) : undefined;
   if (results !== undefined) connect({ from: results, to, value: results.values[0] ?? "", argument: name });

@@ -4,7 +4,8 @@
  */
 
 import { isPassing } from "./categories.js";
-import { classText, Item, within } from "./items.js";
+import { classText, Item, withCall, within, withoutCall } from "./items.js";
+import { holdStorages } from "./weights.js";
 
 /** This many equal modules in a row are one box; so are modules, or modules and nodes, that take turns. */
 const EQUAL = 3;
@@ -219,7 +220,7 @@ function inOne(group: Item, members: readonly Item[], all: Item[], turn = 1): It
   all.push(run);
   run.parent = group;
   run.nodes = members.reduce((sum, { nodes }) => sum + nodes, 0);
-  run.bytes = members.reduce((sum, { bytes }) => sum + bytes, 0);
+  holdStorages(run, new Map(members.flatMap((member) => [member, ...member.calls].flatMap(({ storages }) => [...storages]))));
   run.children.push(...members);
   for (const member of members) member.parent = run;
   const moved = new Set(members);
@@ -239,7 +240,9 @@ function titleOf(members: readonly Item[], turn: number): string {
   const types = [...new Set(shown.map((item) => (item.kind === "module" ? classText(item) || "module" : turn > 1 ? operatorOf(item) : nameOf(item))))];
   const most = turn > 1 ? 3 : 2;
   const named = types.slice(0, most).join(", ") + (types.length > most ? ", …" : "");
-  const ends = `${nameOf(first)}–${nameOf(last)}`;
+  const ends = nameOf(first) === nameOf(last) ? nameOf(first) : `${nameOf(first)}–${nameOf(last)}`;
+  const isOne = turn === 1 && new Set(members.map((item) => withoutCall((item.calls.at(-1) ?? item).name))).size === 1; // one module, called again and again
+  if (isOne && (!areNodes || first.calls.length > 0)) return `${nameOf(first)} · ${count} calls${areNodes ? "" : ` of ${named}`}`;
   if (types.length > 1 && turn === 1) return areNodes ? named : ends;
   const what = `${count} × ${types.length > 1 ? `(${named})` : named}`;
   return areNodes ? what : `${ends} · ${what}`;
@@ -252,5 +255,6 @@ function operatorOf({ title }: Item): string {
 /** What people call a member: the module that it is all of, its operator, or its first part. */
 function nameOf(item: Item): string {
   const { kind, title, calls } = item;
-  return calls.length > 0 ? calls.map((call) => call.title).join(".") : kind === "node" ? operatorOf(item) : (title.split(" · ")[0] ?? title);
+  const plain = ({ title: text, call }: Item): string => (call !== null && text.endsWith(withCall("", call)) ? text.slice(0, -withCall("", call).length) : text);
+  return calls.length > 0 ? calls.map(plain).join(".") : kind === "node" ? operatorOf(item) : (plain(item).split(" · ")[0] ?? title);
 }

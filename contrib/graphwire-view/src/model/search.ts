@@ -8,7 +8,7 @@ import { valueFacts } from "./values.js";
 
 /** What words are looked for in; `op:linear` looks in operators alone. */
 const FIELDS: Readonly<Record<string, (item: Item, module: GraphModule) => readonly string[]>> = {
-  name: (item) => [item.path, item.title],
+  name: (item) => [item.path, item.label, item.title],
   op: (item) => (item.kind === "node" ? [item.type] : []),
   dtype: (item) => dtypesOf(item),
   shape: (item) => (item.kind === "output" ? [item.type] : item.values.map((value) => valueFacts(item.scope.graph, value).type)),

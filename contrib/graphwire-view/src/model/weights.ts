@@ -95,14 +95,29 @@ export function storedElements(weights: readonly Weight[]): number {
   return [...storages.values()].reduce((total, { sum, reach }) => total + Math.min(sum, reach), 0);
 }
 
-/** Returns the bytes of some weights; a storage that several of them share counts once. */
-export function storedBytes(weights: readonly Weight[]): number {
+/** Returns the bytes of some weights by their storages. */
+function storagesOf(weights: readonly Weight[]): Map<string, number> {
   const storages = new Map<string, number>();
   for (const { storage, bytes } of weights) storages.set(storage, Math.max(bytes, storages.get(storage) ?? 0));
+  return storages;
+}
+
+/** Returns the bytes of some weights; a storage that several of them share counts once. */
+export function storedBytes(weights: readonly Weight[]): number {
+  return total(storagesOf(weights));
+}
+
+function total(storages: ReadonlyMap<string, number>): number {
   return [...storages.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** Gives each module the bytes of the weights whose names begin with its own. */
+/** Gives an item storages, and their bytes. */
+export function holdStorages(item: Item, storages: ReadonlyMap<string, number>): void {
+  item.storages = storages;
+  item.bytes = total(storages);
+}
+
+/** Gives each module the bytes of the weights whose names begin with its own, and says with which one it shares them all. */
 export function addBytes(root: Item, weights: readonly Weight[]): void {
   const held = new Map<string, Weight[]>();
   for (const weight of weights) {
@@ -115,9 +130,21 @@ export function addBytes(root: Item, weights: readonly Weight[]): void {
     }
   }
   const bytes = new Map(weights.map((weight) => [weight.name, weight.bytes]));
+  const storages = new Map<string, ReadonlyMap<string, number>>();
+  const owners = new Map<string, Item>();
   for (const item of within(root)) {
     if (item.kind === "weight") item.bytes = bytes.get(item.name) ?? 0;
-    if (item.kind === "program") item.bytes = storedBytes(weights);
-    else if (item.kind === "module") item.bytes = storedBytes(held.get(withoutCall(item.name)) ?? []);
+    if (item.kind === "program") holdStorages(item, storagesOf(weights));
+    if (item.kind !== "module") continue;
+    const name = withoutCall(item.name);
+    const known = storages.get(name) ?? storagesOf(held.get(name) ?? []);
+    storages.set(name, known);
+    holdStorages(item, known);
+    if (item.bytes === 0) continue;
+    const key = [...known.keys()].sort().join("\n");
+    const first = owners.get(key);
+    const isInside = first === undefined || name.startsWith(`${withoutCall(first.name)}.`); // that holds nothing else
+    if (isInside) owners.set(key, item);
+    else if (withoutCall(first.name) !== name) item.sharesWith = first;
   }
 }

@@ -131,7 +131,7 @@ export class App implements Chooser {
   private setSelected(item: Item | null): void {
     this.selected = item;
     this.showDetails();
-    if (item !== null) this.announce(`${item.kind} ${item.path}`);
+    if (item !== null) this.announce(`${item.kind} ${item.label}`);
     showLink(item === null || item.kind === "program" ? "#" : linkOf(this.side.name, item));
   }
 
@@ -278,7 +278,7 @@ export class App implements Chooser {
     const item = later ?? (step > 0 ? found[0] : found.at(-1));
     if (item === undefined) return;
     this.reveal(item);
-    this.announce(`Difference ${found.indexOf(item) + 1} of ${found.length}: ${item.path}`);
+    this.announce(`Difference ${found.indexOf(item) + 1} of ${found.length}: ${item.label}`);
   }
 
   followLink(): void {

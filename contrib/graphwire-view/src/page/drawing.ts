@@ -180,7 +180,7 @@ export class Drawing {
     if (colour !== undefined && texts && colour.text !== "") {
       group.append(badge(x + width - (count > 0 ? 18 : -6) - textWidth(colour.text, 12) / 2, y - 4, colour.text, "number"));
     }
-    group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.path}` : item.path));
+    group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.label}` : item.label));
     for (const text of group.querySelectorAll("text, title")) text.before(" "); // a label begins with all that is seen
     const seen = texts && !open ? group.textContent : `${titleOf(item)} ${group.textContent}`;
     const label = [seen.replace(/\s+/g, " ").trim(), item.kind, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : ""];

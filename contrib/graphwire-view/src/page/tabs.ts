@@ -60,9 +60,9 @@ export class Tabs {
     }
     for (const tab of this.list.children) tab.setAttribute("aria-selected", "false"); // what was found is in none of them
     const rows = longTable(["Name", "Is", "In"], hits, (item) => [
-      textButton(item.kind === "module" ? item.name : item.kind === "node" ? item.path : item.title, () => { context.reveal(item); }, item.path, item.id),
+      textButton(item.kind === "module" || item.kind === "node" ? item.label : item.title, () => { context.reveal(item); }, item.label, item.id),
       item.kind === "node" ? titleOf(item) : item.type === "" ? item.kind : item.type,
-      item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.name ?? ""),
+      item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.label ?? ""),
     ], 60);
     this.holder.replaceChildren(html("div", { class: "hits" }, html("h2", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));
   }

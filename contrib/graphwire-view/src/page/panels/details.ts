@@ -54,7 +54,7 @@ function where(context: Context, item: Item): HTMLElement {
 }
 
 function itemLink(context: Context, item: Item): HTMLElement {
-  return textButton(item.kind === "module" || item.kind === "program" ? titleOf(item) : item.kind === "node" || item.kind === "weight" ? item.name : item.title, () => { context.reveal(item); }, item.path);
+  return textButton(item.kind === "module" || item.kind === "program" ? titleOf(item) : item.kind === "node" || item.kind === "weight" ? item.name : item.title, () => { context.reveal(item); }, item.label);
 }
 
 function operator(context: Context, item: Item): HTMLElement {
@@ -103,7 +103,7 @@ function groupFacts(context: Context, item: Item): HTMLElement | null {
   }
   if (!item.isGroup) return null;
   const act = html("button", { type: "button", click: () => { context.toggle(item); } }, context.isOpen(item) ? "Fold" : "Unfold");
-  return html("div", {}, facts([["Path", item.path], ["Class", item.type], ["Nodes", countText(item.nodes)], ["Weights", item.bytes === 0 ? "" : bytesText(item.bytes)]]), item.kind === "program" ? null : act);
+  return html("div", {}, facts([["Path", item.label], ["Class", item.type], ["Nodes", countText(item.nodes)], ["Weights", item.bytes === 0 ? "" : `${bytesText(item.bytes)}${item.sharesWith === null ? "" : `, those of ${item.sharesWith.label}`}`]]), item.kind === "program" ? null : act);
 }
 
 function cost(context: Context, item: Item): HTMLElement | null {

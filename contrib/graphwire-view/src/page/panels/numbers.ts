@@ -33,7 +33,7 @@ function sums(context: Context, measure: Measure, { of, unknown, nodes }: Number
   const modules = [...of].filter(([item]) => item.kind === "module" || item.kind === "run").sort(order);
   const each = [...of].filter(([item]) => item.kind === "node").sort(order);
   const share = (value: number): string => (measure.isChange || measure.combined !== "sum" || total === 0 ? "" : `${((100 * value) / total).toFixed(1)} %`);
-  const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.path, () => { context.reveal(item); }), measure.text(value), share(value)];
+  const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.label, () => { context.reveal(item); }), measure.text(value), share(value)];
   const heads = ["Name", "#Number", "#Share"];
   return html(
     "div",
