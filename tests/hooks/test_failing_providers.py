@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import contextlib
 import copy
 import dataclasses
+import os
 import sys
 import threading
 import types
@@ -117,6 +120,21 @@ pytree.register_pytree_node(
     flatten_with_keys_fn=lambda box: ([(pytree.GetAttrKey("x"), box.x)], None),
 )
 
+
+class Bytes:
+    """Bytes that a store reads by itself."""
+
+    size = 8
+
+    def __init__(self, read_into: Any) -> None:
+        self.read_into = read_into
+
+
+def reads_ones(offset: int, view: memoryview) -> int:
+    view[:] = torch.ones(2).numpy().tobytes()[offset : offset + view.nbytes]
+    return view.nbytes
+
+
 WORKING: dict[str, dict[str, Any]] = {
     "wire_format": FORMAT
     | {
@@ -129,6 +147,7 @@ WORKING: dict[str, dict[str, Any]] = {
     },
     "op_handler": HANDLER
     | {
+        "opset_version": 2,
         "name_of": lambda target: NAME if target is torch.ops.gw_failing.relu.default else None,
         "resolve": lambda name: torch.ops.gw_failing.relu.default if name == NAME else None,
         "encode_node": lambda target, args, kwargs, encode: None,
@@ -152,30 +171,76 @@ WORKING: dict[str, dict[str, Any]] = {
         "name": "failing",
         "takes_storages": False,
         "find": lambda folder, location: location if location.endswith(".failing") else None,
-        "open": lambda folder, location: StoreIndex({}, {}),
+        "read_into": reads_ones,
         "keeps": lambda dtype: True,
         "write": lambda folder, location, tensors: (location, {name: name for name in tensors}),
         "damaged": lambda folder: iter(()),
         "unused": lambda folder, used, older_than: iter(()),
     },
-    "command": {"name": "failing", "help": "fails", "add": lambda parser: parser.set_defaults(run=print)},
+    "opset_upgrader": {"up": lambda edit: None, "down": lambda edit: None},
+    "metadata_key": {"section": lambda values: [(name, "text") for name in values]},
+    "command": {
+        "name": "failing",
+        "help": "fails",
+        "add": lambda parser: None,
+        "run": lambda arguments, output: 0,
+    },
 }
 NAME = "torch.ops.gw_failing.relu.default"
 METHODS = [
     (hook, name)
     for hook in HOOKS
-    if hook.kind in WORKING
     for protocol in (hook.protocol, *hook.optional)
     for name, member in vars(protocol).items()
     if isinstance(member, types.FunctionType) and not name.startswith("_")
 ]
+OF_VALUES = {
+    "opset_upgrader": ("up", "down"),
+    "metadata_key": ("section",),
+    "command": ("run",),
+    "weight_store": ("read_into",),
+}
+"""What graphwire calls of what providers hold or return, and of no provider itself."""
+SITES = METHODS + [(hook, name) for hook in HOOKS for name in OF_VALUES.get(hook.kind, ())]
 
 
 FAILING = PluginInfo("failing", "gw-failing", "1.5")
 
 
+def upgraders(up: Any, down: Any) -> list[OpsetStep]:
+    return [OpsetStep("failing", 1, 2, {NAME: up}), OpsetStep("failing", 2, 1, {NAME: down})]
+
+
+def stores(read_into: Any, open: Any = None, **members: Any) -> list[Any]:
+    index = StoreIndex({"weight": StoredTensor.whole("float32", (2,), Bytes(read_into))}, {})
+    return [made(open=open or (lambda folder, location: index), **members)]
+
+
+def commands(add: Any, run: Any, **members: Any) -> list[Any]:
+    def adding(parser: Any) -> None:
+        parser.set_defaults(run=run)
+        add(parser)
+
+    return [made(add=adding, **members)]
+
+
+MAKERS: dict[str, Callable[..., list[Any]]] = {
+    "opset_upgrader": upgraders,
+    "weight_store": stores,
+    "command": commands,
+    "metadata_key": lambda section: [MetadataKey("failing", section=section)],
+}
+
+
+def providers(kind: str, members: dict[str, Any]) -> list[Any]:
+    return MAKERS.get(kind, lambda **members: [made(**members)])(**members)
+
+
 def installed(hook: Hook, members: dict[str, Any]) -> Registry:
-    plugin = Plugin(**{f"{hook.kind}s": [made(**members)]})
+    whole = {kind: WORKING[kind] for kind in ("op_handler", "opset_upgrader", "metadata_key")} | {
+        hook.kind: members
+    }
+    plugin = Plugin(**{f"{kind}s": providers(kind, each) for kind, each in whole.items()})
     return Registry([*discover_plugins(), load_plugin(FAILING, lambda: plugin)])
 
 
@@ -195,6 +260,7 @@ def everything(program: Any, registry: Registry, folder: Path, format: str, stor
     file, other = folder / "a.pt2", folder / "b.pt2"
     apart = folder / f"weights.{store}"
     common: Any = {"registry": registry}
+    older: Any = {"opset_version": {"failing": 1}}
     return {
         "save": lambda: graphwire.save(program, file, format=format, **common),
         "load": lambda: graphwire.load(file, **common),
@@ -210,6 +276,12 @@ def everything(program: Any, registry: Registry, folder: Path, format: str, stor
             graphwire.encode(graphwire.to_schema(program, **common)[0], **common), **common
         ),
         "other weights": lambda: graphwire.load(file, weights=str(apart), **common),
+        "load module": lambda: graphwire.load_module(file, **common),
+        "weights": lambda: graphwire.weights(file, **common),
+        "records": lambda: graphwire.from_schema(*graphwire.to_schema(program, **common), **common),
+        "down": lambda: graphwire.save(program, other, **older, **common),
+        "plan": lambda: graphwire.plan_upgrade(other, **common),
+        "up": lambda: graphwire.load(other, **common),
     }
 
 
@@ -217,6 +289,8 @@ def everything(program: Any, registry: Registry, folder: Path, format: str, stor
 def needing() -> Any:
     program = torch.export.export(Needing(), (Box(torch.ones(2)),))
     program.constants["sparse"] = torch.ones(2, 2).to_sparse()
+    for node in program.graph.nodes:
+        node.meta["failing"] = "a note"
     return program
 
 
@@ -226,14 +300,12 @@ def plain() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:the treespec serializer 'tests.FailingBox' of plugin")
-@pytest.mark.parametrize(("hook", "method"), METHODS, ids=[f"{hook.kind} {name}" for hook, name in METHODS])
+@pytest.mark.parametrize("site", one_in(2, SITES), ids=lambda site: f"{site[0].kind} {site[1]}")
 def test_what_a_provider_raises_names_its_plugin_and_disturbs_nobody_else(
-    hook: Hook, method: str, needing: Any, plain: Any, tmp_path: Path
+    site: tuple[Hook, str], needing: Any, plain: Any, tmp_path: Path
 ) -> None:
-    bad, good = (
-        installed(hook, WORKING[hook.kind] | more)
-        for more in ({method: fails}, {method: WORKING[hook.kind][method]})
-    )
+    hook, method = site
+    bad, good = (installed(hook, WORKING[hook.kind] | more) for more in ({method: fails}, {}))
     (info,) = (each for each in bad.plugins if each.distribution == "gw-failing")
     assert info.status == "active", info.reason
     for act in everything(plain, bad, tmp_path, "json", "safetensors").values():
@@ -281,6 +353,18 @@ def clears(method: Callable[..., Any]) -> Callable[..., Any]:
     return cleared
 
 
+def closes(method: Callable[..., Any]) -> Callable[..., Any]:
+    def closed(*given: Any) -> Any:
+        result = method(*given)
+        for each in given:
+            for name in ("release", "close"):
+                with contextlib.suppress(Exception):
+                    getattr(each, name)()
+        return result
+
+    return closed
+
+
 def endless(*_: Any) -> Any:
     return endless()
 
@@ -316,6 +400,7 @@ DEEDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "runs out of memory": lambda method: exhausts,
     "finds a full disk": lambda method: full,
     "clears what it is given": clears,
+    "closes what it is given": closes,
 }
 
 
@@ -332,7 +417,7 @@ another class."""
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "case",
-    one_in(41, [(*each, deed) for each in METHODS if each[0].kind != "command" for deed in DEEDS]),
+    one_in(43, [(*each, deed) for each in SITES if each[0].kind != "command" for deed in DEEDS]),
     ids=lambda case: f"{case[0].kind} {case[1]} {case[2]}",
 )
 def test_whatever_a_method_does_ends_with_an_error_that_names_its_plugin_or_does_no_harm(
@@ -340,9 +425,8 @@ def test_whatever_a_method_does_ends_with_an_error_that_names_its_plugin_or_does
 ) -> None:
     hook, method, deed = case
     working = WORKING[hook.kind]
-    good, bad = (
-        installed(hook, working | {method: did}) for did in (working[method], DEEDS[deed](working[method]))
-    )
+    done = working.get(method) or (lambda *_: StoreIndex({}, {}))
+    good, bad = (installed(hook, working | {method: did}) for did in (done, DEEDS[deed](done)))
     format = "failing" if hook.kind == "wire_format" else "json"
     store = "failing" if hook.kind == "weight_store" else "safetensors"
     known = everything(needing, good, tmp_path, format, "safetensors")
@@ -435,6 +519,13 @@ class Ends(BaseException):
     """What nobody expects."""
 
 
+class Unprintable(Exception):
+    """Whoever prints it ends."""
+
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+
 def provider_of(registry: Registry, hook: Hook) -> Any:
     """The provider of the plugin that fails, as the registry gives it to all callers."""
     found = {
@@ -448,48 +539,84 @@ def provider_of(registry: Registry, hook: Hook) -> Any:
     return found[hook.kind]()
 
 
-@pytest.mark.parametrize(("hook", "method"), METHODS, ids=[f"{hook.kind} {name}" for hook, name in METHODS])
+def site_of(hook: Hook, method: str, function: Any) -> Callable[[], Any]:
+    """What calls a function that a plugin has as this method, as the registry gives it to all callers."""
+    registry = installed(hook, WORKING[hook.kind] | {method: function})
+    found = {
+        "up": lambda: registry.opset_steps[-2].operators[NAME],
+        "down": lambda: registry.opset_steps[-1].operators[NAME],
+        "section": lambda: registry.metadata_keys["failing"].section,
+        "read_into": lambda: (
+            provider_of(registry, hook).open(None, "").tensors["weight"].chunks[0].file.read_into
+        ),
+    }
+    called = found.get(method, lambda: getattr(provider_of(registry, hook), method))()
+    return lambda: called(argparse.ArgumentParser())
+
+
+OF_REGISTRY = [(hook, name) for hook, name in SITES if name != "run"]
+"""What the registry gives. The command line calls the function that a command sets."""
+
+
+@pytest.mark.parametrize(
+    ("hook", "method"), OF_REGISTRY, ids=[f"{hook.kind} {name}" for hook, name in OF_REGISTRY]
+)
 def test_whatever_a_method_raises_or_ends_with_names_the_plugin_for_every_caller(
     hook: Hook, method: str
 ) -> None:
-    for raised in (KeyError("x"), SystemExit(0), GeneratorExit(), Ends(), ImportError("no x", name="x")):
+    odd = (
+        Unprintable(),
+        ImportError("no x", name=Unprintable()),
+        EncodeError(3),
+        EncodeError.__new__(EncodeError),
+    )  # type: ignore[arg-type]
+    ends = (SystemExit(0), GeneratorExit(), Ends(), StopIteration(), BaseExceptionGroup("two", [Ends()]))
+    for raised in (
+        KeyError("x"),
+        ImportError("no x", name="x"),
+        RuntimeError("\ud800\x1b[31m\n" * 9999),
+        *odd,
+        *ends,
+    ):
 
         def raises(*_: Any, raised: BaseException = raised) -> Any:
             raise raised
 
-        provider = provider_of(installed(hook, WORKING[hook.kind] | {method: raises}), hook)
         with pytest.raises(GraphwireError) as caught:
-            getattr(provider, method)(None)
-        assert f"`{method}` of the " in caught.value.problem
+            site_of(hook, method, raises)()
+        assert f"`{NAME if method in ('up', 'down') else method}` of the " in caught.value.problem
         assert "gw-failing==1.5" in caught.value.problem
         assert "GRAPHWIRE_DISABLE_PLUGINS" in caught.value.remedy
-        if isinstance(raised, ImportError):
+        assert len(str(caught.value)) < 2000
+        if isinstance(raised, ImportError) and raised.name == "x":
             assert "needs the library x" in caught.value.problem
     for passing in (KeyboardInterrupt(), UserWarning("as an error"), EncodeError("its own")):
 
         def passes(*_: Any, passing: BaseException = passing) -> Any:
             raise passing
 
-        provider = provider_of(installed(hook, WORKING[hook.kind] | {method: passes}), hook)
         with pytest.raises(type(passing)):
-            getattr(provider, method)(None)
+            site_of(hook, method, passes)()
         if isinstance(passing, GraphwireError):
             assert "gw-failing==1.5 found this. If it is wrong: update or uninstall it, or" in passing.remedy
 
 
-@pytest.mark.parametrize(("hook", "method"), METHODS, ids=[f"{hook.kind} {name}" for hook, name in METHODS])
-def test_a_method_that_changes_torch_for_everybody_is_told_and_changes_nothing(
-    hook: Hook, method: str
-) -> None:
-    for change in (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_grad_enabled(False)):
+@pytest.mark.parametrize(
+    ("hook", "method"), OF_REGISTRY, ids=[f"{hook.kind} {name}" for hook, name in OF_REGISTRY]
+)
+def test_a_method_that_changes_the_process_is_told_and_changes_nothing(hook: Hook, method: str) -> None:
+    where = Path.cwd()
+    for change in (
+        lambda: torch.set_default_dtype(torch.float64),
+        lambda: torch.set_grad_enabled(False),
+        lambda: os.chdir("/"),
+    ):
         changes = lambda *_, change=change: change()  # noqa: E731
-        provider = provider_of(installed(hook, WORKING[hook.kind] | {method: changes}), hook)
-        with pytest.raises(
-            GraphwireError, match=r"gw-failing==1.5 changes .* of torch for the whole process"
-        ):
-            getattr(provider, method)(None)
+        with pytest.raises(GraphwireError, match=r"gw-failing==1.5 changes .* for the whole process"):
+            site_of(hook, method, changes)()
         assert torch.get_default_dtype() is torch.float32
         assert torch.is_grad_enabled()
+        assert Path.cwd() == where
 
 
 def test_no_plugin_is_blamed_for_what_another_thread_changes() -> None:
@@ -529,18 +656,6 @@ def test_no_plugin_is_blamed_for_what_another_thread_changes() -> None:
         torch.set_default_dtype(torch.float32)
 
 
-def test_functions_of_steps_and_sections_of_metadata_are_called_the_same_way() -> None:
-    steps = OpsetStep("failing", 1, 2, {"torch.ops.failing.f": lambda edit: fails()})
-    plugin = Plugin(opset_upgraders=[steps], metadata_keys=[MetadataKey("failing", section=fails)])
-    loaded = Registry([load_plugin(FAILING, lambda: plugin)])
-    (step,) = loaded.opset_steps
-    section = loaded.metadata_keys["failing"].section
-    assert section is not None
-    for act in (*step.operators.values(), section):
-        with pytest.raises(GraphwireError, match=r"gw-failing==1.5 fails: RuntimeError"):
-            act({})
-
-
 def test_only_the_registry_has_providers_that_are_not_isolated() -> None:
     """Whoever calls a method gets the provider from a registry; this looks for those who unwrap one, or load one themselves."""
     source = Path(graphwire.__file__).parent
@@ -566,7 +681,7 @@ def failure_of(act: Callable[[], object]) -> str:
 
 @pytest.mark.parametrize(
     "add",
-    [fails, lambda parser: parser.set_defaults(run=fails), lambda parser: None],
+    [fails, lambda parser: parser.set_defaults(run=fails), lambda parser: parser.set_defaults(run=None)],
     ids=["add", "run", "no run"],
 )
 def test_a_command_that_fails_ends_with_one_message(
@@ -578,6 +693,27 @@ def test_a_command_that_fails_ends_with_one_message(
     told = capsys.readouterr().err
     assert "the command 'failing' of plugin `failing` of gw-failing==1.5" in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("method", ["add", "run"])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_whatever_a_command_does_ends_with_a_number_or_one_message(
+    method: str, deed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    working = WORKING["command"]
+    registry = installed(HOOKS[-1], working | {method: DEEDS[deed](working[method])})
+    monkeypatch.setattr("graphwire.registry.default_registry", lambda: registry)
+    try:
+        code = main(["failing"])
+    except SystemExit as ended:  # which `run` may do
+        assert method == "run"
+        code = ended.code  # type: ignore[assignment]
+    assert type(code) is int
+    assert 0 <= code < 256
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert len(told) < 2000
+    assert not told or "gw-failing==1.5" in told or "No space left" in told
 
 
 WRONG: list[tuple[str, str, Any, str]] = [

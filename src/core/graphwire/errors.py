@@ -211,7 +211,7 @@ def exception_text(error: BaseException) -> str:
     """Return an exception's type and message, even if its `__str__` raises."""
     try:
         text = str(error)
-    except unless_interrupted(Exception):  # foreign code
+    except unless_interrupted(BaseException):  # foreign code
         text = ""
     kind = type(error).__name__
     return f"{kind}: {text}" if text else kind

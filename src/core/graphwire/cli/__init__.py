@@ -296,8 +296,8 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
 def _commands_of_plugins() -> dict[str, _Command]:
     """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
     _load_plugins()
-    from graphwire.errors import PluginError
-    from graphwire.registry import calling, default_registry
+    from graphwire.errors import PluginError, shown
+    from graphwire.registry import REMEDY_OF_BROKEN, calling, default_registry
 
     registry = default_registry()
 
@@ -307,12 +307,19 @@ def _commands_of_plugins() -> dict[str, _Command]:
         def add(parser: argparse.ArgumentParser) -> None:
             registry.commands[name].add(parser)
 
-            def named(arguments: argparse.Namespace, output: Output) -> Any:
+            def named(arguments: argparse.Namespace, output: Output) -> int:
                 run = getattr(arguments, "run", None)  # of the command, or of its action
                 if not callable(run):
                     raise PluginError(f"`add` of {what} of {owner} sets no default `run`")
                 with calling(owner, what, PluginError, OSError, SystemExit):
-                    return run(arguments, output)
+                    code = run(arguments, output)
+                if code is None:  # as a process that states none
+                    return 0
+                if isinstance(code, int) and 0 <= code < 256:
+                    return int(code)
+                raise PluginError(
+                    f"{what} of {owner} returns {shown(code)}, not an exit code", remedy=REMEDY_OF_BROKEN
+                )
 
             parser.set_defaults(run_of_plugin=named)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
@@ -131,7 +131,9 @@ _PLAIN: Mapping[str, Callable[[Any], Any]] = {
 """What graphwire reads of results, which runs code of the plugin if their classes are its own."""
 
 
-_READS = frozenset(("decode", "decode_bounded", "decode_program", "decode_node", "load_context", "open"))
+_READS = frozenset(
+    ("decode", "decode_bounded", "decode_program", "decode_node", "load_context", "open", "read_into")
+)
 """Methods that read what a file has, so that its damage may be what they fail at."""
 
 
@@ -181,15 +183,15 @@ def calling(
         yield
     except errors.unless_interrupted(BaseException) as error:
         of_system = isinstance(error, OSError) and not isinstance(error, FileExistsError)
-        passes = isinstance(error, (errors.GraphwireError, Warning, *passing))
-        if passes or (of_system and _is_own(error)):
+        passes = isinstance(error, (Warning, *passing)) or (of_system and _is_own(error))
+        if passes or _is_ours(error):
             if isinstance(error, errors.GraphwireError) and not _is_own(error):
                 attributed(error, owner)
             raise
-        name = str(getattr(error, "name", None) or "") if isinstance(error, ImportError) else ""
-        if name and name.partition(".")[0] != "graphwire":
+        name = getattr(error, "name", None) if isinstance(error, ImportError) else None
+        if type(name) is str and name and name.partition(".")[0] != "graphwire":
             raise kind(
-                f"{what} of {owner} needs the library {name}, which cannot be imported here ({error})",
+                f"{what} of {owner} needs the library {name}, which cannot be imported here ({error_text(error)})",
                 remedy=f"Install {name}. If that is no library, the plugin is broken: {REMEDY_OF_BROKEN}",
             ) from error
         remedy = (
@@ -201,10 +203,12 @@ def calling(
 
 
 _OF_PROCESS = {
-    "the default element type": ("get_default_dtype", "set_default_dtype"),
-    "whether gradients are recorded": ("is_grad_enabled", "set_grad_enabled"),
+    "the default element type of torch": ("torch", "get_default_dtype", "set_default_dtype"),
+    "whether torch records gradients": ("torch", "is_grad_enabled", "set_grad_enabled"),
+    "the working directory": ("os", "getcwd", "chdir"),
 }
-"""What a plugin can change for the programs of others, with the functions of torch that read and set it."""
+"""What a plugin can change for others, with the module and its functions that read and set it. Filters of warnings are not
+here: a library may add some when it is imported."""
 
 
 _OF_THREAD = "set_grad_enabled"
@@ -220,22 +224,32 @@ def _other_threads() -> dict[int, tuple[int, int]]:
 
 
 @contextmanager
-def restored_torch() -> Iterator[list[str]]:
-    """A context that restores what its block changes of torch, if that is imported; it yields a list, which then says what.
+def restored_process() -> Iterator[list[str]]:
+    """A context that restores what its block changes of the process; it yields a list, which then says what.
 
-    If another thread ran meanwhile, nobody knows whose change of the element type it is, so it stays.
+    If another thread ran meanwhile, nobody knows whose change it is, so what is not the thread's own stays.
     """
-    torch, changed = sys.modules.get("torch"), list[str]()
-    functions = [(what, getattr(torch, get, None), set) for what, (get, set) in _OF_PROCESS.items()]
-    before = [(what, get, set, get()) for what, get, set in functions if get is not None]
-    others = _other_threads() if before else {}
+    changed = list[str]()
+    before = []
+    for what, (module, get, set) in _OF_PROCESS.items():
+        functions = sys.modules.get(module)  # torch may not be imported
+        with suppress(OSError, AttributeError):  # a folder that is gone, or another module of the name
+            before.append((what, get, set, functions, getattr(functions, get)()))
+    others = _other_threads()
     try:
         yield changed
     finally:
-        for what, get, set, value in before:
-            if get() != value and (set == _OF_THREAD or others == _other_threads()):
-                getattr(torch, set)(value)
-                changed.append(what)
+        for what, get, set, functions, value in before:
+            with suppress(OSError):
+                if getattr(functions, get)() != value and (set == _OF_THREAD or others == _other_threads()):
+                    getattr(functions, set)(value)
+                    changed.append(what)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an exception is a `GraphwireError` whose parts are texts. A plugin may raise any object of the class."""
+    parts = [getattr(error, name, None) for name in ("problem", "place", "remedy")]
+    return isinstance(error, errors.GraphwireError) and all(type(each) is str for each in parts)
 
 
 def _is_own(error: BaseException) -> bool:
@@ -313,11 +327,11 @@ def _called(
 
     def call(*given: Any, **options: Any) -> Any:
         with calling(owner, what, error, *passing, reads=method in _READS):
-            with restored_torch() as changed:
+            with restored_process() as changed:
                 result = function(*given, **options)
             if changed:
                 raise error(
-                    f"{what} of {owner} changes {changed[0]} of torch for the whole process, which is restored",
+                    f"{what} of {owner} changes {changed[0]} for the whole process, which is restored",
                     remedy=REMEDY_OF_BROKEN,
                 )
             if checked is not None and not checked[0](result):
@@ -326,8 +340,11 @@ def _called(
                 )
             if plain is not None:
                 result = plain(result)
-        if isinstance(result, StoreIndex) and type(result.tensors) is not dict:
-            return result._replace(tensors=_CalledMapping(result.tensors, owner, what))
+        if isinstance(result, StoreIndex):
+            named, tensors = _NamedBytes(of, owner), result.tensors
+            if type(tensors) is not dict:
+                return result._replace(tensors=_CalledMapping(tensors, owner, what, named))
+            return result._replace(tensors={name: named.of(each) for name, each in tensors.items()})
         if method in (*YIELDING, "section"):
             return _each(result, owner, what, error)
         return result
@@ -344,11 +361,32 @@ def _each(
         yield from items
 
 
+class _NamedBytes(Struct, frozen=True):
+    """Lets the bytes that a store reads by itself name its plugin, as the store's methods do."""
+
+    store: str
+    owner: PluginInfo
+
+    def of(self, tensor: StoredTensor) -> StoredTensor:
+        """Return a tensor of the store whose bytes do so."""
+        if all(isinstance(each.file, str) for each in tensor.chunks):
+            return tensor
+        return tensor._replace(chunks=tuple(map(self._of_chunk, tensor.chunks)))
+
+    def _of_chunk(self, chunk: Chunk) -> Chunk:
+        if isinstance(chunk.file, str):
+            return chunk
+        called = _called(chunk.file.read_into, "read_into", "weight_store", self.store, self.owner)
+        return chunk._replace(
+            file=CalledProvider(chunk.file, {"read_into": called, "owning_plugin": self.owner})
+        )
+
+
 class _CalledMapping(Mapping[str, Any]):
     """The tensors of a store that looks at one when it is asked for it."""
 
-    def __init__(self, tensors: Mapping[str, Any], owner: PluginInfo, what: str) -> None:
-        self._tensors, self._owner, self._what = tensors, owner, what
+    def __init__(self, tensors: Mapping[str, Any], owner: PluginInfo, what: str, named: _NamedBytes) -> None:
+        self._tensors, self._owner, self._what, self._named = tensors, owner, what, named
 
     def __getitem__(self, name: str) -> Any:
         with calling(self._owner, self._what, errors.ArchiveError, KeyError):
@@ -358,7 +396,7 @@ class _CalledMapping(Mapping[str, Any]):
                 f"{self._what} of {self._owner} returns {shown(found)} as {shown(name)}, not a StoredTensor",
                 remedy=REMEDY_OF_BROKEN,
             )
-        return found
+        return self._named.of(found)
 
     def __iter__(self) -> Iterator[str]:
         return _each(self._tensors, self._owner, self._what, errors.ArchiveError)

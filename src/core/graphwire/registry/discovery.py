@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from graphwire import errors
 from graphwire.registry import interfaces
-from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated, restored_torch
+from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated, restored_process
 from graphwire.registry.entry_points import entry_points, normal_name
 from graphwire.registry.provisions import Provision, error_text, provisions_of
 from graphwire.schema import PluginRequirement, install_advice
@@ -211,7 +211,7 @@ def load_plugin(
     start = time.thread_time()
     had_torch = "torch" in sys.modules
     try:
-        with restored_torch():
+        with restored_process():
             plugin = load()
             info = replace(info, api_version=_api_version(plugin))
             provided = provisions_of(plugin, trusted=is_in_box(info))

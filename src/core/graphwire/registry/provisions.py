@@ -42,9 +42,9 @@ def error_text(error: BaseException) -> str:
     """Return an error of foreign code on one line."""
     try:
         if isinstance(error, GraphwireError):
-            return error.problem
+            return str(error.problem)
         text = " ".join(f"{type(error).__name__}: {error}".split())
-    except unless_interrupted(Exception):  # even its text may fail
+    except unless_interrupted(BaseException):  # even its text may fail
         text = f"{type(error).__name__}"
     return f"{text:.500}".removesuffix(": ")
 

@@ -179,7 +179,7 @@ def _types_of_all(
     for serializer_name, serializer in serializers.items():
         try:
             types = _types_of(serializer_name, serializer)
-        except unless_interrupted(Exception) as error:  # foreign code; the others continue
+        except unless_interrupted(BaseException) as error:  # foreign code; the others continue
             failures[serializer_name] = error_text(error)
             named = f"the treespec serializer {serializer_name!r} of {owners[serializer_name]}"
             message = f"{named} is dropped: {failures[serializer_name]}"

@@ -21,6 +21,7 @@ from graphwire.registry import (
     StoredTensor,
     StoreIndex,
     WeightStore,
+    blamed,
     remedy_for_name,
 )
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
@@ -411,7 +412,7 @@ class ReadByStore:
         except errors.unless_interrupted(BaseException) as error:
             raise self._error(error) from error
         if type(size) is not int:
-            raise self._fault(f"states the size {size!r:.80}")
+            raise self._fault(f"states the size {errors.shown(size)}")
         return size
 
     def read_at(self, offset: int, size: int) -> bytes:
@@ -430,7 +431,7 @@ class ReadByStore:
                 raise self._error(error) from error
             if type(count) is not int or not 0 < count <= memory.nbytes - done:
                 raise self._fault(
-                    f"read {count!r:.80} bytes at {offset + done:,}, where {memory.nbytes - done:,} are"
+                    f"read {errors.shown(count)} bytes at {offset + done:,}, where {memory.nbytes - done:,} are"
                 )
             done += count
 
@@ -441,11 +442,12 @@ class ReadByStore:
         return self._fault(f"failed: {errors.exception_text(error)}")
 
     def _fault(self, what: str) -> errors.ArchiveError:
-        return errors.ArchiveError(
+        error = errors.ArchiveError(
             f"the weight store {self._place.kind!r} {what}",
             place=self._place.shown,
-            remedy="Fetch the file again; if that does not help, update the plugin that has the store",
+            remedy="Fetch the file again if it is damaged",
         )
+        return blamed(error, self._stored)
 
 
 def is_read_by_store(tensor: StoredTensor) -> bool:
