@@ -70,10 +70,10 @@ def test_every_loaded_tensor_begins_at_a_multiple_of_64_bytes(
 
 
 def test_the_other_byte_order_begins_there_too(program: ExportedProgram) -> None:
-    from inside.wire import ALIGNMENT, ArchiveReader, ArchiveRecord, SwappedRecord, address
+    from inside.wire import ALIGNMENT, ArchiveReader, SwappedRecord, address, payload_record
 
     with ArchiveReader(graphwire.dumps(program)) as archive:
         for name in archive.names:
-            record = SwappedRecord(ArchiveRecord(archive, name, copied=False), 1)
+            record = SwappedRecord(payload_record(archive, name, copied=False), 1)
             if record.nbytes:
                 assert address(record.view()) % ALIGNMENT == 0

@@ -57,7 +57,7 @@ def test_the_mode_of_a_loaded_program_traces_as_the_mode_of_its_export_does(stri
 @pytest.mark.parametrize("use", [copy.deepcopy, copy.copy, lambda mode: mode])
 def test_a_mode_becomes_torchs_own_at_its_first_use(use: Callable[[Any], Any]) -> None:
     mode = DecodedMode()
-    fake = FakeTensors(mode).make(torch.empty(3, device="meta"), torch.device("cpu"), False)
+    fake = FakeTensors(mode).maker(torch.device("cpu"), False)(torch.empty(3, device="meta"))
     allow_tracing(mode)
     assert type(mode) is DecodedMode
     mode.allow_scalar_outputs = True
@@ -83,7 +83,8 @@ def _mode(program: torch.export.ExportedProgram) -> Any:
 
 def test_what_is_remembered_of_one_fake_tensor_is_not_of_another() -> None:
     fakes = FakeTensors(DecodedMode())
-    one, other = (fakes.make(torch.empty(3, device="meta"), torch.device("cpu"), False) for _ in range(2))
+    make = fakes.maker(torch.device("cpu"), False)
+    one, other = (make(torch.empty(3, device="meta")) for _ in range(2))
     with fakes.mode:
         places = one.nonzero()
         assert str(one.nonzero().shape[0]) == str(places.shape[0])

@@ -109,7 +109,6 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
     import torch
 
     import graphwire
-    from graphwire.bridge.tensors.tensor_metas import encode_device
     from graphwire.bridge.torch_compat.fake_tensors import DecodedMode, FakeTensors
     from graphwire.schema import Program
 
@@ -127,14 +126,10 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
         return graph
 
     graph = clock("FX: nodes created", nodes)
-    fakes = FakeTensors(DecodedMode())
     values = [
         value for node in program.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)
     ]
     empty = torch.empty(0, device="meta")
-    device = torch.device(encode_device(torch.device("cpu")).type)
-    clock(
-        "torch: a fake tensor for each value",
-        lambda: [fakes.make(empty, device, False) for _ in values],
-    )
+    make = FakeTensors(DecodedMode()).maker(torch.device("cpu"), False)
+    clock("torch: a fake tensor for each value", lambda: [make(empty) for _ in values])
     clock("torch: code of the graph generated", lambda: torch.fx.GraphModule(program.graph_module, graph))

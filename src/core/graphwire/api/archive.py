@@ -381,17 +381,19 @@ class Archive(Closing):
         """
         from graphwire.api.loading import decode_from
         from graphwire.bridge.module.module import decode_module
+        from graphwire.bridge.torch_compat.modes import modes_set_aside
 
         options.check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
-        loaded = decode_from(
-            partial(decode_module, check_guards=check_guards),
-            self,
-            self.method(method),
-            device=device,
-            copy=copy,
-            unknown_ops=unknown_ops,
-            names=options.group_names(groups),
-        )
+        with modes_set_aside():
+            loaded = decode_from(
+                partial(decode_module, check_guards=check_guards),
+                self,
+                self.method(method),
+                device=device,
+                copy=copy,
+                unknown_ops=unknown_ops,
+                names=options.group_names(groups),
+            )
         for text in loaded.warnings:
             warnings.warn(text, errors.GraphwireWarning, stacklevel=3)
         return loaded.value

@@ -165,11 +165,10 @@ def decode_from(
     from graphwire.bridge.binding import check_process_groups
     from graphwire.bridge.context import DecodeRequest
     from graphwire.bridge.tensors.tensor_metas import target_device
-    from graphwire.bridge.torch_compat.modes import modes_set_aside
     from graphwire.bridge.torch_compat.private import is_in_job
 
     turn = _turn(target_device(device), copied=copy or archive.is_remote)
-    with archive.boundary(name), turn, modes_set_aside():
+    with archive.boundary(name), turn:
         _check_plugins(archive, name, unknown_ops, graph_only)
         program = archive.program_of(name)
         payloads = archive.payloads_of(name, copied=copy)

@@ -244,7 +244,9 @@ class AttachedWeights(Closing):
             rank = rank if references is not None and references.ranks else None
         self._registry = registry
         self._table = dict(records_of_rank(references or WeightReferences(), rank))
-        self._file = Path(os.fsdecode(file)).absolute() if isinstance(file, (str, os.PathLike)) else file
+        self._file = file
+        if references is not None and isinstance(file, (str, os.PathLike)):  # nothing else needs its folder
+            self._file = Path(os.fsdecode(file)).absolute()
         self._limits = limits
         self._cache = cache
         self._stores: list[OpenedStores] = []

@@ -173,7 +173,6 @@ class DescribedTensor(NamedTuple):
     """Kept alive here because lookups use its id."""
     dtype: torch.dtype
     layout: torch.layout
-    device: torch.device
     sizes: list[Any]
     strides: list[Any]
     offset: Any
@@ -181,6 +180,8 @@ class DescribedTensor(NamedTuple):
     """Whether all sizes, strides and the offset are plain numbers."""
     empty: Callable[[], torch.Tensor] | None
     """Makes a meta tensor of this description, if it is strided, begins its storage, and all is known."""
+    make: Callable[[torch.Tensor], torch.Tensor]
+    """Makes a fake tensor of a meta tensor."""
 
 
 class StridedTensor(NamedTuple):

@@ -115,7 +115,7 @@ class LayoutSpec(msgspec.Struct, frozen=True):
         start, anything, end = self.marker.partition("*")
         if not anything:
             return self.marker in reader
-        return bool([name for name in reader.names if name.startswith(start) and name.endswith(end)])
+        return bool([name for name in reader.names if name.endswith(end) and name.startswith(start)])
 
 
 def _flat(
@@ -172,7 +172,8 @@ LAYOUTS: dict[str, LayoutSpec] = {
 """Every layout, by name, oldest first."""
 
 _DETECTED = ("B1", "B2", "A2", "A4", "A3", "A1")
-"""The layouts in the order in which an archive is tested for them."""
+"""The layouts in the order in which an archive is tested for them. The last flat one, and the last other one, is that of any
+archive with a program."""
 
 
 OWN_LAYOUT = "B2"
@@ -219,8 +220,8 @@ def open_layout(reader: ArchiveReader) -> Layout:
             found = "torch.save or torch.jit.save wrote it. Export the module, and save what torch.export.export makes"
         raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
     flat = _PROGRAM in reader
-    tried = (LAYOUTS[name] for name in _DETECTED)
-    return Layout(next(spec for spec in tried if spec.is_flat == flat and spec.is_used_by(reader)), reader)
+    *tried, last = (LAYOUTS[name] for name in _DETECTED if LAYOUTS[name].is_flat == flat)
+    return Layout(next((spec for spec in tried if spec.is_used_by(reader)), last), reader)
 
 
 _DESCRIPTIONS = frozenset({_PROGRAM, PROVIDERS, REFERENCES, "archive_format", "archive_version", "byteorder"})

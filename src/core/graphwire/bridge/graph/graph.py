@@ -481,7 +481,7 @@ def _decode_output(scope: _GraphScope) -> None:
     result: Any = values if record.output_list else tuple(values)
     if record.is_single_tensor_return:
         (result,) = values
-    node = scope.graph.output(result)
+    node = scope.maker.make("output", "output", (result,), {}, "output")
     if record.output_metadata is not None:
         node.meta.update(decode_metadata(scope.context, record.output_metadata))
         if record.output_metadata.stated and scope.context.describes:

@@ -573,10 +573,10 @@ def decode_tensor_meta(
     found = context.described.get(id(record))
     if found is None:
         found = context.described[id(record)] = _described(context, record)
-    _, dtype, layout, device, sizes, strides, offset, known, empty = found
-    if empty is not None:
-        meta = empty()
-    elif layout is not torch.strided:
+    if (empty := found.empty) is not None:
+        return found.make(empty())
+    _, dtype, layout, sizes, strides, offset, known, _, make = found
+    if layout is not torch.strided:
         meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, layout)
     elif known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
         drawn = context.drawn.get(id(record))
@@ -590,12 +590,12 @@ def decode_tensor_meta(
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
         if type(offset) is not int or offset != 0:
             meta = meta.as_strided(sizes, strides, offset)
-    return context.fakes.make(meta, device, record.requires_grad)
+    return make(meta)
 
 
 def _described(context: DecodeContext, record: schema.TensorMeta) -> DescribedTensor:
     dtype, layout = decode_dtype(record), decode_layout(record)
-    device = decode_device(context, record.device)
+    make = context.fakes.maker(decode_device(context, record.device), record.requires_grad)
     sizes = _decode_extents(context, record.sizes)
     strides = _decode_extents(context, record.strides) if layout is torch.strided else []
     offset = decode_number(context, record.storage_offset)
@@ -605,7 +605,7 @@ def _described(context: DecodeContext, record: schema.TensorMeta) -> DescribedTe
         empty = functools.partial(
             torch.empty_strided, tuple(sizes), tuple(strides), dtype=dtype, device=_META
         )
-    return DescribedTensor(record, dtype, layout, device, sizes, strides, offset, known, empty)
+    return DescribedTensor(record, dtype, layout, sizes, strides, offset, known, empty, make)
 
 
 def target_device(device: str | int | torch.device | None) -> torch.device | None:

@@ -284,13 +284,18 @@ def _keywords(kwargs: dict[str, Any], names: Names) -> list[str]:
 
 
 def _text(value: Any, names: Names) -> str:
-    write = _WRITERS.get(type(value))
+    kind = type(value)
+    if kind in _SIMPLE:
+        return repr(value)
+    write = _WRITERS.get(kind)
     if write is None:
         raise _OtherText
     return write(value, names)
 
 
-def _list(values: Iterable[Any], names: Names) -> str:
+def _list(values: list[Any], names: Names) -> str:
+    if _SIMPLE.issuperset(map(type, values)):
+        return list.__repr__(values)
     return f"[{', '.join([names[each] if type(each) is Node else _text(each, names) for each in values])}]"
 
 
@@ -308,17 +313,18 @@ def _slice(value: slice, names: Names) -> str:
     return f"slice({_text(value.start, names)}, {_text(value.stop, names)}, {_text(value.step, names)})"
 
 
-_SIMPLE = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+_SIMPLE = frozenset(
+    (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+)
 _WRITERS: dict[type, Callable[[Any, Names], str]] = {
     Node: lambda node, names: names[node],
-    **dict.fromkeys(_SIMPLE, lambda value, _names: repr(value)),
     **dict.fromkeys((list, immutable_list), _list),
     tuple: _tuple,
     **dict.fromkeys((dict, immutable_dict), _dict),
     slice: _slice,
 }
-"""What writes each type of argument. torch writes any other, or a subclass, in a way of its own, and complex numbers in one that
-depends on the release."""
+"""What writes each other type of argument. torch writes the rest, and subclasses, in ways of its own, and complex numbers in one
+that depends on the release."""
 
 
 _UNLIFTED = frozenset(("torch", "fx_pytree", "pytree", "getattr"))
@@ -384,7 +390,7 @@ def hiding_parameter(
 
 _WRITTEN = frozenset((*_UNLIFTED, *fx_graph._custom_builtins))
 """The names by which code calls what is no node, where it calls operators of torch alone."""
-_NAMELESS = frozenset((Node, *_SIMPLE))
+_NAMELESS = _SIMPLE | {Node}
 """The types of arguments whose text has no other names."""
 
 
@@ -545,7 +551,7 @@ class NodeMaker:
         """Add a node.
 
         Args:
-            op: "call_function", "get_attr" or "placeholder".
+            op: "call_function", "get_attr", "placeholder" or "output".
             name: the name of the node, if it is an identifier that no other node has and Python allows; otherwise torch chooses a
                 similar one. None lets torch choose.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -107,18 +107,24 @@ class FakeTensors:
         self.mode = mode
         self._attributes: dict[torch.device, dict[str, Any]] = {}
 
-    def make(self, meta: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
-        """Return a fake tensor on `device` with the sizes, strides and type of `meta`. It takes ownership of `meta`."""
+    def maker(self, device: torch.device, requires_grad: bool) -> Callable[[torch.Tensor], FakeTensor]:
+        """Return the function that makes a fake tensor on `device` with the sizes, strides and type of a meta tensor, of which it
+        takes ownership."""
         attributes = self._attributes.get(device)
         if attributes is None:
             made = _cpu_attributes() if device == _CPU else _attributes_on(device)
             attributes = self._attributes[device] = {**made, "fake_mode": self.mode}
-        fake: FakeTensor = _make_subclass(
-            FakeTensor, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
-        )
-        _hide_address(fake)
-        fake.__dict__ = attributes.copy()
-        return fake
+        copy = attributes.copy
+
+        def make(meta: torch.Tensor) -> FakeTensor:
+            fake: FakeTensor = _make_subclass(
+                FakeTensor, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
+            )
+            _hide_address(fake)
+            fake.__dict__ = copy()
+            return fake
+
+        return make
 
 
 # ------------------------------------------------------------------------------- runs torch operators on metadata alone

@@ -79,7 +79,7 @@ def check_name(name: str) -> None:
     Raises:
         ArchiveError: the name is empty, absolute, contains `.` or `..` as a part, or contains control characters.
     """
-    if _USUAL_NAME.fullmatch(name) or not re.search(_SUSPECT_NAME, name):
+    if not re.search(_SUSPECT_NAME, name):
         return
     parts = name.replace("\\", "/").split("/")
     if not name:
@@ -186,21 +186,18 @@ def _find_end(source: Source) -> _End:
         raise NotAnArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
     if not source.is_remote:
         _check_head(source)
-    tail_size = min(source.size, END.size + MAX16)
-    tail = source.read_at(source.size - tail_size, tail_size)
-    at = tail_size - END.size
-    while at >= 0:  # find the last end record whose comment ends with the file; graphwire writes no comment
-        at = tail.rfind(END_MAGIC, 0, at + 4)
-        comment_bytes = int.from_bytes(tail[at + 20 : at + 22], "little")
-        if at < 0 or at + END.size + comment_bytes == tail_size:
+    at, tail = -1, b""
+    for comment_bytes in (MAX16,) if source.is_remote else (0, MAX16):  # graphwire writes no comment
+        size = min(source.size, END.size + comment_bytes)
+        tail = source.read_at(source.size - size, size)
+        if (at := _end_in(tail)) >= 0:
             break
-        at -= 1
     if at < 0:
         _check_head(source)
         raise _damaged("the archive has no end record: the file was cut, or bytes were added to it")
     _, disk, start_disk, here, count, size, offset, _ = END.unpack_from(tail, at)
-    end_at = source.size - tail_size + at
-    end = _End(count, size, offset, tail_size - at - END.size)
+    end_at = source.size - len(tail) + at
+    end = _End(count, size, offset, len(tail) - at - END.size)
     if disk != start_disk or here != count or disk not in (0, MAX16):
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
     locator_at = end_at - END64_LOCATOR.size
@@ -211,6 +208,17 @@ def _find_end(source: Source) -> _End:
     if end.offset + end.size != end_at:
         raise _damaged("the archive's directory is not where its end record states")
     return end
+
+
+def _end_in(tail: bytes) -> int:
+    """Return where the last end record is whose comment ends with the file; -1 if there is none."""
+    at = len(tail) - END.size
+    while at >= 0:
+        at = tail.rfind(END_MAGIC, 0, at + 4)
+        if at < 0 or at + END.size + int.from_bytes(tail[at + 20 : at + 22], "little") == len(tail):
+            break
+        at -= 1
+    return at
 
 
 def _check_head(source: Source) -> None:
@@ -274,13 +282,15 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
         name = raw_name.decode("utf-8" if flags & FLAG_UTF8 else "cp437")
     except UnicodeDecodeError as error:
         raise _damaged(f"the record name {raw_name[:80]!r} is not UTF-8 text") from error
-    check_name(name)
+    if not _USUAL_NAME.fullmatch(name):
+        check_name(name)
     spare_bytes = extra_bytes + comment_bytes
     if MAX32 in (stored_bytes, size, offset):
         spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(MAX32))
         extra = directory[names_at + name_bytes : names_at + name_bytes + extra_bytes]
         size, stored_bytes, offset = _read_zip64(extra, name, (size, stored_bytes, offset))
-    problem = _entry_problem(flags, method, stored_bytes, size, disk)
+    is_usual = method == STORED and stored_bytes == size and not (disk or flags & ~_FLAGS_READ)
+    problem = "" if is_usual else _entry_problem(flags, method, stored_bytes, size, disk)
     if not problem and offset + LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
         problem = "reaches past the end of the records"
     if problem:

@@ -574,6 +574,9 @@ def _descriptor_bytes(source: Source, entry: zip_layout.Entry, at: int) -> int:
 
 def _root(names: list[str]) -> str:
     """Return the folder that contains all records; empty if a record is at the top level."""
+    folder, slash, _ = min(names, default="").partition("/")
+    if slash and max(names).startswith(folder + slash):  # and so do all between these two
+        return folder
     folders = {name.partition("/")[0] if "/" in name else "" for name in names}
     if not folders or "" in folders:
         return ""
@@ -592,12 +595,12 @@ class ArchiveRecord:
 
     __slots__ = ("_archive", "_copied", "_entry", "_name", "nbytes")
 
-    def __init__(self, archive: ArchiveReader, name: str, *, copied: bool) -> None:
+    def __init__(self, archive: ArchiveReader, name: str, entry: zip_layout.Entry, copied: bool) -> None:
         self._archive = archive
         self._name = name
         self._copied = copied
-        self._entry = archive._entry(name)
-        self.nbytes = self._entry.size
+        self._entry = entry
+        self.nbytes = entry.size
 
     @property
     def checksums(self) -> dict[str, str]:
@@ -662,4 +665,6 @@ def payload_record(archive: ArchiveReader, name: str, *, copied: bool) -> Archiv
     Raises:
         MissingRecordError: the archive has no such record.
     """
-    return (StoredRecord if archive.is_stored(name) else ArchiveRecord)(archive, name, copied=copied)
+    entry = archive._entry(name)
+    kind = StoredRecord if entry.method == zip_layout.STORED else ArchiveRecord
+    return kind(archive, name, entry, copied)
