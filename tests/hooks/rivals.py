@@ -79,7 +79,10 @@ _SAME_STEP = steps(
 
 RIVALS: dict[str, Rival] = {
     # on import
-    "absent": Rival("import no_such_module_anywhere", "No module named 'no_such_module_anywhere'"),
+    "absent": Rival(
+        "import no_such_module_anywhere",
+        "it needs a library that is not installed (ModuleNotFoundError: No module named 'no_such_module_anywhere')",
+    ),
     "syntax": Rival("def", "SyntaxError"),
     "exits": Rival("import sys; sys.exit(0)", "SystemExit: 0"),
     "stops": Rival("class Stop(BaseException): pass\nraise Stop('now')", "Stop: now"),

@@ -449,9 +449,10 @@ class AttachedWeights(Closing):
             return []
         return [
             Problem(
-                each.kind,
-                "plugin",
-                remedy_for_requirements([(provider, [("weight_store", each.kind)])], self._registry),
+                "weights",
+                "missing-plugin",
+                f"the weight store {each.kind} comes with {provider.distribution} {provider.version}. "
+                + remedy_for_requirements([(provider, [("weight_store", each.kind)])], self._registry),
             )
             for each in references.stores
             if each.kind not in self._registry.weight_stores

@@ -138,7 +138,7 @@ def _main(words: list[str]) -> int:
             warnings.showwarning = lambda message, *_, **__: output.warning(str(message))
             # torch tells so wherever NumPy is absent, which no command needs.
             warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
-            _load_plugins()
+            _load_plugins(output)
             _tell_of_plugins()  # of those, too, that are loaded when something of them is needed
             run = getattr(arguments, "run_of_plugin", None)
             # A command of a plugin may print. What a plugin prints that another command uses is none of its output.
@@ -167,13 +167,14 @@ def _chosen(words: Sequence[str]) -> str | None:
     return None
 
 
-def _load_plugins() -> None:
+def _load_plugins(output: Output) -> None:
     """Load the plugins with stdout redirected, so that their prints do not mix with the command's output. What is broken is told
     and dropped, also where warnings are errors."""
     from graphwire.registry import default_registry
 
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         _tell_of_plugins()
+        warnings.showwarning = lambda message, *_, **__: output.warning(str(message))
         default_registry()
 
 
@@ -295,7 +296,7 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
 
 def _commands_of_plugins() -> dict[str, _Command]:
     """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
-    _load_plugins()
+    _load_plugins(Output())
     from graphwire.errors import PluginError, shown
     from graphwire.registry import REMEDY_OF_BROKEN, calling, default_registry
 

@@ -249,11 +249,27 @@ def _misstated(
 
 def _reason(error: BaseException) -> str:
     reason = error_text(error)
+    if _lacks_library(error):
+        return f"it needs a library that is not installed ({reason})"
     if isinstance(error, ImportError) and str(error.name or "").partition(".")[0] == interfaces.PROJECT:
         from graphwire.version import PRODUCER
 
         reason += f"; it may be written for another version than {PRODUCER}"
     return reason
+
+
+def _lacks_library(error: BaseException) -> bool:
+    """Whether a plugin that was found looked for a library that is not installed."""
+    if not isinstance(error, ModuleNotFoundError) or type(error.name) is not str:
+        return False
+    from traceback import walk_tb
+
+    looked = {
+        str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in walk_tb(error.__traceback__)
+    }
+    return error.name.partition(".")[0] != interfaces.PROJECT and bool(
+        looked - {interfaces.PROJECT, "importlib"}
+    )
 
 
 def _api_version(plugin: Any) -> int:

@@ -169,8 +169,12 @@ def install_advice(wanted: Iterable[PluginRequirement]) -> str:
     The text is deliberately not a command to copy. The file's author chose the names, and anyone may own a well-formed
     name.
     """
-    names = ", ".join(sorted({str(each) for each in wanted}))
-    return f"The file says that this comes from {names}: check whose that is before you install it"
+    names = sorted({str(each) for each in wanted})
+    if len(names) == 1:
+        return f"The file says that this comes from {names[0]}: check whose that is before you install it"
+    return (
+        f"The file says that these come from {', '.join(names)}: check whose they are before you install them"
+    )
 
 
 class EncodedValue(msgspec.Struct, omit_defaults=True):
