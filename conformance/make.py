@@ -27,6 +27,7 @@ from making import (
     invalid_archives,
     invalid_documents,
     second_reading,
+    torch_saves,
     tree_vectors,
     valid_archives,
     valid_documents,
@@ -49,6 +50,7 @@ ROOMS = (
     invalid_archives,
     decided,
     second_reading,
+    torch_saves,
 )
 HASHED = ("hashes/", "formats/", "payloads/", "names/")
 """The groups whose hashes are listed."""

@@ -7,7 +7,7 @@ from typing import Any
 from graphwire.schema import ScalarType
 
 GROUPS = ("archives", "payloads", "signatures", "formats", "extensions", "names")
-OTHERS = frozenset({"msgpack", "cbor", "schema-8", "older", "references"})
+OTHERS = frozenset({"msgpack", "cbor", "schema-8", "older", "torch-save", "references"})
 """The parts that such a reader lacks."""
 RULES = frozenset(
     "ARC-8 ARC-15 ARC-18 ARC-20 ARC-21 ARC-27 ARC-29 TREE-6 TREE-8 VER-5 EXT-1 DOC-10 PAY-8 PAY-10 PAY-21".split()

@@ -681,6 +681,9 @@ def reference_cases() -> Iterator[Case]:
     made = table("folder")
     made["stores"][0]["folder"] = "../other"
     yield of("folder_parent", "REF-9", "a folder that is not plain", made, {})
+    made = table("no_folder")
+    made["stores"][0]["folder"] = None
+    yield of("folder_of_the_caller", "REF-8", "weights at a place that nobody gives", made)
     made = table("file")
     made["stores"][0]["files"] = {"../m.safetensors": {"nbytes": 1}}
     yield of("file_parent", "REF-9", "a file that is not plain", made, {})

@@ -340,9 +340,10 @@ def classes_of(rules: Iterable[str], case: str) -> list[str]:
     """Return the classes that a reader may name when it refuses a file that breaks these rules.
 
     Args:
-        case: the name of the file's case. What is wrong with records of configs and references is of the class `weights`, too.
+        case: the name of the file's case. What is wrong with configs, references and torch.save files is of the class `weights`,
+            too.
     """
-    of_configs = " DOC-* GRA-*" if case.startswith(("payloads/", "references/")) else ""
+    of_configs = " DOC-* GRA-* SIG-22 HIS-*" if case.startswith(("payloads/", "references/")) else ""
     classes = CLASSES | {"weights": CLASSES["weights"] + of_configs}
     return [
         name

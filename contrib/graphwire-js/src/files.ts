@@ -2,7 +2,6 @@
 
 import { beginsAsArchive, openArchive, type Archive } from "./archive.js";
 import { sha256Hex } from "./checksums.js";
-import { scalarType } from "./enumerations.js";
 import { GraphwireError } from "./errors.js";
 import type { RecordFacts } from "./diff/weights.js";
 import { FORMATS, formatOf, type WireFormat } from "./formats.js";
@@ -11,7 +10,7 @@ import { DEFAULT_LIMITS, type Limits } from "./limits.js";
 import { checkReferences, CHUNK, Stores, type Resolver } from "./stores.js";
 import { elementsOf, placeOf, typedArray, type TensorData } from "./tensors.js";
 import { dtypeName } from "./enumerations.js";
-import { readTorchSave, UnknownNameError, type PickleValue, type TorchSave } from "./pickles.js";
+import { isBigEndian, readPickledTable, readTorchSave, type PickledTable } from "./pickles.js";
 import { programOf } from "./programs.js";
 import {
   MANIFEST,
@@ -20,7 +19,6 @@ import {
   WEIGHT_REFERENCES,
   type PayloadMeta,
   type Program,
-  type SymInt,
   type WeightReferences,
 } from "./schema.js";
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
@@ -74,7 +72,6 @@ const PICKLES: Readonly<Record<Kind, string>> = {
 const A4_DOCUMENT = "serialized_exported_program.json";
 const REFERENCES = "data/weights/references.json";
 const PROVIDERS = "data/wire_formats.json";
-const BYTE_ORDER = "byteorder";
 export const MANIFEST_RECORD = "manifest.json";
 
 /** The payloads of a program, by qualified name in the order of the file. */
@@ -126,7 +123,7 @@ export class GraphwireFile {
   private readonly tables = new Map<string, Promise<Payloads>>();
   /** The names in the configs that payloads were read from, those of pickled tensors included. */
   private readonly listed = new WeakMap<Payloads, Listed>();
-  private readonly pickles = new Map<string, Promise<TorchSave | null>>();
+  private readonly pickles = new Map<string, Promise<PickledTable | null>>();
   private readonly elsewhere = new Map<"", Promise<WeightReferences | null>>();
   private readonly limits: Limits;
 
@@ -236,7 +233,7 @@ export class GraphwireFile {
       const elsewhere = await this.references();
       const names = new Set([elsewhere?.records, ...(elsewhere?.ranks ?? [])].flatMap((table) => [...(table?.keys() ?? [])]));
       const isElsewhere = (["weights", "constants"] as const).some((kind) =>
-        [...found[kind].values()].some((payload) => names.has(this.recordOf(kind, payload))),
+        !this.isPickled(kind, chosen) && [...found[kind].values()].some((payload) => names.has(this.recordOf(kind, payload))),
       );
       this.check(() => {
         if (isElsewhere && !program.requires.includes("external-weights")) {
@@ -252,45 +249,51 @@ export class GraphwireFile {
   /** Reads the tables as `payloads`, also where the program has weights that they lack. */
   partialPayloads(name?: string): Promise<Payloads> {
     const [chosen] = this.document(name);
-    return once(this.tables, chosen, () => (this.layout.name === "B2" ? this.configs(chosen) : this.pickled(chosen)));
+    return once(this.tables, chosen, () => this.tablesOf(chosen));
   }
 
-  private async configs(name: string): Promise<Payloads> {
+  private async tablesOf(name: string): Promise<Payloads> {
     const archive = this.archive;
-    const records = KINDS.map((kind) => `data/${kind}/${name}_${kind}_config.json`);
+    const records = KINDS.map((kind) => (this.isPickled(kind, name) ? "" : `data/${kind}/${name}_${kind}_config.json`));
     const present = records.filter((record) => archive?.records.has(record));
     const found = (await archive?.readMany(present)) ?? new Map<string, Uint8Array>();
-    const tables = records.map((record, index): PayloadTable => {
+    const names = new Set<string>();
+    const stated: [string, PayloadMeta][] = [];
+    const features = new Set<string>();
+    const table = async (kind: Kind, index: number): Promise<PayloadTable> => {
+      const record = records[index] ?? "";
+      if (record === "") {
+        const saved = await this.pickled(kind, name);
+        for (const each of saved?.names ?? []) names.add(each);
+        const held = saved?.table ?? NO_PAYLOADS;
+        if ([...held.keys()].some((each) => /#\d+$/.test(each))) features.add("codecs");
+        if ([...held.values()].some(({ placement }) => placement !== null)) features.add("placement");
+        return held;
+      }
       const bytes = found.get(record);
-      if (bytes === undefined && KINDS[index] !== "sample_inputs") {
+      if (bytes === undefined) {
+        if (kind === "sample_inputs") return NO_PAYLOADS;
         throw new GraphwireError("missing", "the file has no such record, which describes payloads", record);
       }
-      return bytes === undefined ? new Map() : readAs(PAYLOAD_CONFIG, jsonOf(bytes, record, this.limits), record).config;
-    });
-    const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
-    const stated = tables.map((table) => new Map(Array.from(table).filter(([, { use_pickle }]) => !use_pickle)));
-    const placed: string[] = [];
-    const read = (kind: Kind, payload: PayloadMeta): PayloadMeta => {
-      if (!this.isPlaced(kind, payload)) return payload;
-      placed.push("placement");
-      return { ...payload, placement: "meta", path_name: "" };
+      const plain = new Map<string, PayloadMeta>();
+      for (const [each, payload] of readAs(PAYLOAD_CONFIG, jsonOf(bytes, record, this.limits), record).config) {
+        names.add(each);
+        if (payload.use_pickle) continue;
+        stated.push([each, payload]);
+        const isPlaced = this.isPlaced(kind, payload);
+        if (isPlaced) features.add("placement");
+        plain.set(each, isPlaced ? { ...payload, placement: "meta", path_name: "" } : payload);
+      }
+      return plain;
     };
-    const plain = KINDS.map((kind, index) => new Map(Array.from(stated[index] ?? [], ([name, each]) => [name, read(kind, each)] as const)));
-    const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = plain;
+    const weights = await table("weights", 0);
+    const constants = await table("constants", 1);
+    const sample_inputs = await table("sample_inputs", 2);
+    const unread = present.includes(records[2] ?? "") ? "" : await this.unreadInputs(name);
     this.check(() => { checkPayloads(weights, constants, sample_inputs); });
-    const payloads = { weights, constants, sample_inputs, unread, features: placed.slice(0, 1) };
-    this.listed.set(payloads, { names: new Set(tables.flatMap((table) => [...table.keys()])), stated: stated.flatMap((table) => [...table]) });
+    const payloads = { weights, constants, sample_inputs, unread, features: [...features] };
+    this.listed.set(payloads, { names, stated });
     return payloads;
-  }
-
-  private async pickled(name: string): Promise<Payloads> {
-    const table = async (kind: Kind): Promise<PayloadTable> => {
-      const value = (await this.pickle(kind, name))?.value;
-      return value instanceof Map ? new Map(Array.from(value).flatMap(pickledEntries)) : new Map();
-    };
-    const [weights, constants] = [await table("weights"), await table("constants")];
-    const isCoded = [...weights.keys(), ...constants.keys()].some((each) => /#\d+$/.test(each));
-    return { weights, constants, sample_inputs: new Map(), unread: await this.unreadInputs(name), features: isCoded ? ["codecs"] : [] };
   }
 
   /** Whether torch wrote an entry of a tensor on its meta device, which has no elements. */
@@ -301,13 +304,24 @@ export class GraphwireFile {
     return this.archive?.records.get(record)?.size === 0 && placeOf(meta, record).needs > 0;
   }
 
-  private pickle(kind: Kind, name: string): Promise<TorchSave | null> {
-    const record = this.pickleRecord(kind, name);
+  /** Whether the payloads of a program are in a file of `torch.save`, in the archive, and not described by a config. */
+  private isPickled(kind: Kind, program: string): boolean {
+    if (this.layout.name === "A4") return kind !== "sample_inputs";
+    return kind !== "sample_inputs" && this.archive?.records.has(this.pickleRecord(kind, program)) === true;
+  }
+
+  /** The file of `torch.save` that has a program's payloads of a kind; null if it is empty or absent. */
+  private pickled(kind: Kind, program: string): Promise<PickledTable | null> {
+    const record = this.pickleRecord(kind, program);
     return once(this.pickles, record, async () => {
-      const archive = this.archive;
-      if (archive?.records.has(record) !== true) return null;
-      const bytes = await archive.read(record);
-      return bytes.length === 0 ? null : readTorchSave(bytes, this.limits);
+      if ((this.archive?.records.get(record)?.size ?? 0) === 0) return null;
+      const stem = `${kind === "weights" ? "weight" : "tensor"}_${this.documents.size > 1 ? `${program}_` : ""}`;
+      const bytes = (await this.archive?.read(record)) ?? new Uint8Array();
+      try {
+        return await readPickledTable(bytes, stem, this.limits);
+      } catch (error) {
+        throw error instanceof GraphwireError ? new GraphwireError("weights", error.message, record, { cause: error }) : error;
+      }
     });
   }
 
@@ -316,11 +330,12 @@ export class GraphwireFile {
   }
 
   private async unreadInputs(name: string): Promise<string> {
+    if (!this.hasPickledInputs(name)) return "";
     try {
-      await this.pickle("sample_inputs", name);
+      await readTorchSave((await this.archive?.read(this.pickleRecord("sample_inputs", name))) ?? new Uint8Array(), this.limits);
       return "";
     } catch (error) {
-      if (error instanceof UnknownNameError) return error.message;
+      if (error instanceof GraphwireError) return error.message;
       throw error;
     }
   }
@@ -349,17 +364,16 @@ export class GraphwireFile {
     });
   }
 
-  /** The name of the record that contains a payload. */
+  /** The name of the record that contains a payload, which for a pickled one is in a file of `torch.save`. */
   private recordOf(kind: Kind, payload: PayloadMeta): string {
-    if (payload.shared !== null) return payload.shared;
-    return this.layout.name === "B2" ? `data/${kind}/${payload.path_name}` : payload.path_name;
+    return payload.shared ?? `data/${kind}/${payload.path_name}`;
   }
 
   /** Returns a payload whose elements are in its own record, if it has one besides that which it shares. */
-  async ownPayload(kind: Kind, payload: PayloadMeta): Promise<PayloadMeta> {
+  async ownPayload(kind: Kind, payload: PayloadMeta, program: string): Promise<PayloadMeta> {
     const own = { ...payload, shared: null };
     if (payload.shared === null || this.archive?.records.has(this.recordOf(kind, own)) !== true) return payload;
-    await this.elements(kind, { ...payload, conj: false, neg: false }); // the shared record has as many bytes, too
+    await this.elements(kind, { ...payload, conj: false, neg: false }, program); // the shared record has as many bytes, too
     return own;
   }
 
@@ -367,10 +381,11 @@ export class GraphwireFile {
    * Returns where the elements of a payload are: in the file, in a store, in records that differ between ranks, with the caller, or
    * nowhere (it has none).
    */
-  async whereIs(kind: Kind, payload: PayloadMeta): Promise<"file" | "store" | "ranks" | "caller" | "nowhere"> {
+  async whereIs(kind: Kind, payload: PayloadMeta, program?: string): Promise<"file" | "store" | "ranks" | "caller" | "nowhere"> {
+    const [chosen] = this.document(program);
     if (payload.placement !== null) return "nowhere";
     const record = this.recordOf(kind, payload);
-    if (this.layout.name !== "B2" || this.archive?.records.has(record) === true) return "file";
+    if (this.isPickled(kind, chosen) || this.archive?.records.has(record) === true) return "file";
     const references = await this.references();
     const reference = references?.records.get(record);
     const stated = reference ?? references?.ranks[0]?.get(record);
@@ -396,14 +411,16 @@ export class GraphwireFile {
   /** Returns what the file says, without reading elements, about the records that contain payloads of a program. */
   async recordFacts(name?: string): Promise<(kind: Kind, payload: PayloadMeta) => RecordFacts | null> {
     const [program] = this.document(name);
-    if (await this.isBigEndian()) return () => null;
+    const isBigEndian = await this.isBigEndian();
     const references = await this.references();
     const elsewhere = references === null || (references.ranks.length > 1 && this.settings.rank === null) ? null : ofRank(references, this.settings.rank).records;
-    const pickles = new Map<Kind, TorchSave | null>();
-    if (this.layout.name !== "B2") for (const kind of KINDS) if (kind !== "sample_inputs") pickles.set(kind, await this.pickle(kind, program));
+    const pickles = new Map<Kind, PickledTable | null>();
+    for (const kind of KINDS) if (this.isPickled(kind, program)) pickles.set(kind, await this.pickled(kind, program));
     return (kind, payload) => {
+      const saved = pickles.get(kind);
+      if (saved?.isBigEndian ?? isBigEndian) return null;
       const record = this.recordOf(kind, payload);
-      const held = this.layout.name === "B2" ? this.archive?.records.get(record) : pickles.get(kind)?.records.get(record);
+      const held = saved === undefined ? this.archive?.records.get(record) : saved?.storages.get(payload.path_name);
       if (held !== undefined) {
         return { nbytes: held.size, checksums: new Map(held.crc === 0 ? [] : [["CRC-32", held.crc.toString(16).padStart(8, "0")]]) };
       }
@@ -417,12 +434,12 @@ export class GraphwireFile {
   private async storage(kind: Kind, payload: PayloadMeta, program: string): Promise<Uint8Array> {
     const record = this.recordOf(kind, payload);
     if (this.archive === null) throw new GraphwireError("missing", "a document alone has no weights", record);
-    if (this.layout.name !== "B2") {
-      const saved = await this.pickle(kind, program);
-      if (saved === null) throw new GraphwireError("missing", "the file has no such record", record);
-      return saved.read(record);
+    if (this.isPickled(kind, program)) {
+      const saved = await this.pickled(kind, program);
+      if (saved === null || payload.placement !== null) throw new GraphwireError("missing", "the tensor has no elements", record);
+      return saved.read(payload.path_name);
     }
-    const where = await this.whereIs(kind, payload);
+    const where = await this.whereIs(kind, payload, program);
     if (where === "file") return this.archive.read(record);
     const references = await this.references();
     if (where === "nowhere" || references === null) throw new GraphwireError("missing", "the tensor has no elements", record);
@@ -437,8 +454,10 @@ export class GraphwireFile {
   async elements(kind: Kind, payload: PayloadMeta, program?: string): Promise<Uint8Array> {
     const [chosen] = this.document(program);
     const place = `data/${kind}/${payload.path_name}`;
-    const ofStore = this.layout.name === "B2" && (await this.whereIs(kind, payload)) !== "file";
-    return elementsOf(payload, await this.storage(kind, payload, chosen), place, !ofStore && (await this.isBigEndian()));
+    const ofStore = (await this.whereIs(kind, payload, chosen)) !== "file";
+    const saved = this.isPickled(kind, chosen) ? await this.pickled(kind, chosen) : null;
+    const isBigEndian = saved?.isBigEndian ?? (!ofStore && (await this.isBigEndian()));
+    return elementsOf(payload, await this.storage(kind, payload, chosen), place, isBigEndian);
   }
 
   /** Reads a payload as a typed array, by its qualified name. */
@@ -451,8 +470,7 @@ export class GraphwireFile {
   }
 
   private async isBigEndian(): Promise<boolean> {
-    if (this.archive?.records.has(BYTE_ORDER) !== true) return false;
-    return String.fromCharCode(...(await this.archive.read(BYTE_ORDER)).subarray(0, 4)) === "big";
+    return this.archive !== null && isBigEndian(this.archive);
   }
 
   /**
@@ -548,44 +566,5 @@ function documentsOf(archive: Archive): Map<string, Document> {
 
 function layoutOf(archive: Archive, documents: ReadonlyMap<string, Document>): Layout {
   if (archive.records.has(A4_DOCUMENT)) return LAYOUTS.A4;
-  const [name = ""] = documents.keys();
-  return archive.records.has(`data/weights/${name}.pt`) ? LAYOUTS.B1 : LAYOUTS.B2;
-}
-
-/** Returns a pickled tensor as a payload, one that is not strided as its parts, and nothing for what is not a tensor. */
-function pickledEntries([name, value]: readonly [PickleValue, PickleValue]): [string, PayloadMeta][] {
-  if (typeof name !== "string" || typeof value !== "object" || value === null || !("kind" in value)) return [];
-  if (value.kind === "opaque") return value.parts.flatMap((part, index) => pickledEntries([`${name}#${index}`, part]));
-  const known = scalarType(value.dtype);
-  const [, type = "cpu", index] = /^(\w+):?(\d+)?$/.exec(value.device) ?? [];
-  const integers = (numbers: readonly bigint[]): SymInt[] => numbers.map((each) => ({ variant: "as_int", value: each }));
-  return [
-    [
-      name,
-      {
-        path_name: value.storage,
-        is_param: value.isParameter,
-        use_pickle: false,
-        tensor_meta: {
-          dtype: known ?? "UNKNOWN",
-          sizes: integers(value.sizes),
-          requires_grad: value.requiresGrad,
-          device: { type, index: index === undefined ? null : BigInt(index) },
-          strides: integers(value.strides),
-          storage_offset: { variant: "as_int", value: value.offset },
-          layout: "Strided",
-          dtype_name: known === undefined ? value.dtype : null,
-          layout_name: null,
-          sparse: null,
-        },
-        same_as: null,
-        weight: null,
-        shared: null,
-        buffer: null,
-        conj: false,
-        neg: false,
-        placement: null,
-      },
-    ],
-  ];
+  return [...documents.keys()].some((name) => archive.records.has(`data/weights/${name}.pt`)) ? LAYOUTS.B1 : LAYOUTS.B2;
 }

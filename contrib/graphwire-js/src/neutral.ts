@@ -56,10 +56,10 @@ async function payloadsNeutral(file: GraphwireFile, program: string): Promise<Ne
 }
 
 async function payloadNeutral(file: GraphwireFile, kind: Kind, payload: PayloadMeta, program: string): Promise<Neutral> {
-  const where = await file.whereIs(kind, payload);
+  const where = await file.whereIs(kind, payload, program);
   const fields = PAYLOAD_META.neutral(payload) as { readonly [key: string]: Neutral };
   if (where === "ranks") await file.checkRanks(kind, payload);
   if ((where !== "file" && where !== "store") || payload.use_pickle) return { ...fields, where };
-  const own = await file.ownPayload(kind, payload);
+  const own = await file.ownPayload(kind, payload, program);
   return { ...fields, where, sha256: sha256Hex(await file.elements(kind, { ...own, conj: false, neg: false }, program)) };
 }

@@ -4,9 +4,11 @@
  * The reader runs no code: it builds plain values and descriptions of tensors, and refuses every name that is not in its table.
  */
 
-import { openArchive, type Archive } from "./archive.js";
+import { openArchive, type Archive, type ArchiveRecord } from "./archive.js";
+import { itemSize, scalarType } from "./enumerations.js";
 import { GraphwireError } from "./errors.js";
 import type { Limits } from "./limits.js";
+import type { PayloadMeta, SymInt } from "./schema.js";
 import { bufferSource } from "./source.js";
 import { decodeText } from "./trees.js";
 
@@ -22,7 +24,11 @@ export interface PickledTensor {
   readonly isParameter: boolean;
   /** The record with the storage's bytes. */
   readonly storage: string;
+  /** The bytes of the storage, as the pickle states them. */
+  readonly nbytes: bigint;
   readonly device: string;
+  readonly conj: boolean;
+  readonly neg: boolean;
 }
 
 /** A tensor that is not strided, such as a sparse one. */
@@ -59,12 +65,16 @@ export class Storage {
     readonly dtype: string,
     readonly record: string,
     readonly device: string,
+    /** How many elements it has, or bytes if it has no type. */
+    readonly count: bigint,
   ) {}
 }
 
 const MAX_STEPS = 4_000_000;
 const MAX_BYTES = 256 << 20;
 const MAX_DEPTH = 400;
+/** How many values a pickle may have, shared ones counted each time. */
+const MAX_VALUES = 1 << 22;
 
 const STORAGES: Readonly<Record<string, string>> = {
   ByteStorage: "uint8", CharStorage: "int8", ShortStorage: "int16", IntStorage: "int32", LongStorage: "int64",
@@ -90,7 +100,10 @@ function numbers(value: PickleValue | undefined): bigint[] {
   return value.items.map((item) => (typeof item === "bigint" ? item : refuse("a size that is not an integer")));
 }
 
-function tensorOf([storage, offset, sizes, strides, grad]: readonly PickleValue[], dtype?: PickleValue): PickledTensor {
+function tensorOf(args: readonly PickleValue[], dtype?: PickleValue): PickledTensor {
+  const [storage, offset, sizes, strides, grad] = args;
+  const noted = args[dtype === undefined ? 6 : 7];
+  const isNoted = (key: string): boolean => noted instanceof Map && noted.get(key) === true;
   if (!(storage instanceof Storage) || typeof offset !== "bigint") return refuse("a tensor without a storage");
   const named = dtype instanceof Global ? dtype.name.replace("torch.", "") : storage.dtype;
   return {
@@ -102,7 +115,10 @@ function tensorOf([storage, offset, sizes, strides, grad]: readonly PickleValue[
     requiresGrad: grad === true,
     isParameter: false,
     storage: storage.record,
+    nbytes: storage.count * BigInt(storage.dtype === "" ? 1 : itemSize(storage.dtype)),
     device: storage.device,
+    conj: isNoted("conj"),
+    neg: isNoted("neg"),
   };
 }
 
@@ -151,9 +167,11 @@ const MARK = Symbol("mark");
 type Slot = PickleValue | typeof MARK;
 
 /** Reads the value of a pickle of protocol 2 to 5. */
-export function readPickle(data: Uint8Array, records: string): PickleValue {
+function readPickle(data: Uint8Array): PickleValue {
   if (data.length > MAX_BYTES) throw new GraphwireError("limit", "the pickle is too large");
-  return new PickleReader(data, records).run();
+  const value = new PickleReader(data).run();
+  checkSize(value);
+  return value;
 }
 
 class PickleReader {
@@ -162,10 +180,7 @@ class PickleReader {
   private readonly memo = new Map<number, PickleValue>();
   private readonly view: DataView;
 
-  constructor(
-    private readonly data: Uint8Array,
-    private readonly records: string,
-  ) {
+  constructor(private readonly data: Uint8Array) {
     this.view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   }
 
@@ -298,12 +313,12 @@ class PickleReader {
 
   persistent(): void {
     const id = this.pop();
-    const [tag, type, key, device] = id instanceof Tuple ? id.items : [];
-    if (tag !== "storage" || !(type instanceof Global) || typeof key !== "string" || typeof device !== "string") {
+    const [tag, type, key, device, count] = id instanceof Tuple ? id.items : [];
+    if (tag !== "storage" || !(type instanceof Global) || typeof key !== "string" || typeof device !== "string" || typeof count !== "bigint") {
       return refuse("the pickle refers to what is no storage");
     }
     const dtype = STORAGES[type.name.slice(type.name.lastIndexOf(".") + 1)] ?? "";
-    this.push(new Storage(dtype, `${this.records}data/${key}`, device));
+    this.push(new Storage(dtype, `data/${key}`, device, count));
   }
 }
 
@@ -345,23 +360,115 @@ const OPCODES: ReadonlyMap<number, (reader: PickleReader) => void> = new Map<num
   [0x51, (r) => { r.persistent(); }],
 ]);
 
-/** A file of `torch.save`: its value, and the bytes of its storages by record. */
-export interface TorchSave {
-  readonly value: PickleValue;
-  readonly records: Archive["records"];
-  read(record: string): Promise<Uint8Array>;
+/** Throws unless a walk over a value ends soon: shared values count each time, since a walk visits them each time. */
+function checkSize(value: PickleValue): void {
+  let count = 0;
+  const visit = (each: PickleValue, depth: number): void => {
+    count += 1;
+    if (depth > MAX_DEPTH) throw new GraphwireError("limit", "the pickle nests values too deep");
+    if (count > MAX_VALUES) throw new GraphwireError("limit", "the pickle unfolds to too many values");
+    for (const item of innerOf(each)) visit(item, depth + 1);
+  };
+  visit(value, 0);
 }
 
-/** Reads a file of `torch.save`, without its storages. */
-export async function readTorchSave(bytes: Uint8Array, limits: Limits): Promise<TorchSave> {
+function innerOf(value: PickleValue): Iterable<PickleValue> {
+  if (value instanceof Map) return value.values();
+  if (value instanceof Tuple) return value.items;
+  if (Array.isArray(value)) return value;
+  return isTensor(value) && value.kind === "opaque" ? value.parts : [];
+}
+
+/** A file of `torch.save` as the payloads of a program. */
+export interface PickledTable {
+  readonly table: ReadonlyMap<string, PayloadMeta>;
+  /** All its names, also those of what is no tensor. */
+  readonly names: readonly string[];
+  readonly isBigEndian: boolean;
+  /** The storages, by the `path_name` of payloads. */
+  readonly storages: ReadonlyMap<string, ArchiveRecord>;
+  /** Reads the bytes of a storage. */
+  read(path: string): Promise<Uint8Array>;
+}
+
+/** Reads the value of a file of `torch.save`, and none of its storages. */
+export async function readTorchSave(bytes: Uint8Array, limits: Limits): Promise<{ archive: Archive; value: PickleValue }> {
   const archive = await openArchive(bufferSource(bytes), limits);
-  const value = readPickle(await archive.read("data.pkl"), "");
-  checkDepth(value, 0);
-  return { value, records: archive.records, read: (record) => archive.read(record) };
+  return { archive, value: readPickle(await archive.read("data.pkl")) };
 }
 
-function checkDepth(value: PickleValue, depth: number): void {
-  if (depth > MAX_DEPTH) throw new GraphwireError("limit", "the pickle nests values too deep");
-  const inner = value instanceof Map ? value.values() : value instanceof Tuple ? value.items : Array.isArray(value) ? value : [];
-  for (const item of inner) checkDepth(item, depth + 1);
+/** Reads a file of `torch.save` as payloads. `stem` is in front of the numbers of its storages. */
+export async function readPickledTable(bytes: Uint8Array, stem: string, limits: Limits): Promise<PickledTable> {
+  const { archive, value } = await readTorchSave(bytes, limits);
+  if (!(value instanceof Map)) throw new GraphwireError("document", "a file of torch.save has no dict of tensors");
+  const table = new Map<string, PayloadMeta>();
+  const names: string[] = [];
+  const storages = new Map<string, ArchiveRecord>();
+  const paths = new Map<string, string>();
+  const first = new Map<PickleValue, string>();
+  const pathOf = (tensor: PickledTensor): string => {
+    const known = paths.get(tensor.storage);
+    if (known !== undefined) return known;
+    const record = archive.records.get(tensor.storage);
+    if (record === undefined) throw new GraphwireError("missing", "the file of torch.save has no such record", tensor.storage);
+    if (BigInt(record.size) !== tensor.nbytes) throw new GraphwireError("archive", "the storage has another size than the pickle states", tensor.storage);
+    const path = `${stem}${paths.size}`;
+    paths.set(tensor.storage, path);
+    storages.set(path, record);
+    return path;
+  };
+  const add = (name: string, each: PickleValue): void => {
+    if (!isTensor(each)) return;
+    if (each.kind === "opaque") {
+      each.parts.forEach((part, index) => { add(`${name}#${index}`, part); });
+      return;
+    }
+    const isMeta = each.device === "meta";
+    table.set(name, { ...payloadOf(each, isMeta ? "" : pathOf(each)), same_as: first.get(each) ?? null, placement: isMeta ? "meta" : null });
+    if (!first.has(each)) first.set(each, name);
+  };
+  for (const [name, each] of value) {
+    if (typeof name !== "string") throw new GraphwireError("document", "a name in a file of torch.save is no text");
+    names.push(name);
+    add(name, each);
+  }
+  const read = (path: string): Promise<Uint8Array> => archive.read(storages.get(path)?.name ?? path);
+  return { table, names, isBigEndian: await isBigEndian(archive), storages, read };
+}
+
+/** Whether the record `byteorder` of an archive says that elements are big-endian. */
+export async function isBigEndian(archive: Archive): Promise<boolean> {
+  return archive.records.has(BYTE_ORDER) && String.fromCharCode(...(await archive.read(BYTE_ORDER)).subarray(0, 4)) === "big";
+}
+
+const BYTE_ORDER = "byteorder";
+
+function payloadOf(tensor: PickledTensor, path_name: string): PayloadMeta {
+  const known = scalarType(tensor.dtype);
+  const [, type = "cpu", index] = /^(\w+):?(\d+)?$/.exec(tensor.device) ?? [];
+  const integers = (numbers: readonly bigint[]): SymInt[] => numbers.map((each) => ({ variant: "as_int", value: each }));
+  return {
+    path_name,
+    is_param: tensor.isParameter,
+    use_pickle: false,
+    tensor_meta: {
+      dtype: known ?? "UNKNOWN",
+      sizes: integers(tensor.sizes),
+      requires_grad: tensor.requiresGrad,
+      device: { type, index: index === undefined ? null : BigInt(index) },
+      strides: integers(tensor.strides),
+      storage_offset: { variant: "as_int", value: tensor.offset },
+      layout: "Strided",
+      dtype_name: known === undefined ? tensor.dtype : null,
+      layout_name: null,
+      sparse: null,
+    },
+    same_as: null,
+    weight: null,
+    shared: null,
+    buffer: null,
+    conj: tensor.conj,
+    neg: tensor.neg,
+    placement: null,
+  };
 }

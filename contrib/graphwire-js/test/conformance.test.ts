@@ -16,7 +16,7 @@ import { taggedTree } from "#dist/types.js";
 
 const SUITE = "../../conformance";
 /** What a file may need of a reader so that this one is compared. */
-const PARTS = new Set(["archive", "documents", "payloads", "references", "hash", "optional", "trees", "json", "msgpack", "cbor"]);
+const PARTS = new Set(["archive", "documents", "payloads", "references", "hash", "optional", "trees", "json", "msgpack", "cbor", "torch-save"]);
 
 interface Case {
   readonly file: string;

@@ -64,7 +64,7 @@ export async function sideOf(opened: OpenedFile, name: string, index: 0 | 1 = 0)
   const { file, facts } = opened;
   const program = await file.program(name);
   const payloads: Payloads | null = file.archive === null ? null : await file.payloads(name);
-  const weights = await weightsOf(program, payloads, file);
+  const weights = await weightsOf(name, program, payloads, file);
   const items = itemsOf(program, name, weights, index);
   addBytes(items.root, weights);
   return { opened, name, program, summary: await summarizeProgram(file, name), items, weights, facts: facts.methods.get(name) ?? NO_FACTS, work: new Work(program) };

@@ -36,8 +36,8 @@ const PLACES: Readonly<Record<string, string>> = {
 
 const ROLES = { parameter: "parameter", buffer: "buffer", tensor_constant: "constant", custom_obj: "object" } as const;
 
-/** Returns the weights of a program: those that its graph has as inputs, then the rest of the file. */
-export async function weightsOf(program: Program, payloads: Payloads | null, file: GraphwireFile): Promise<Weight[]> {
+/** Returns the weights of a method's program: those that its graph has as inputs, then the rest of the file. */
+export async function weightsOf(method: string, program: Program, payloads: Payloads | null, file: GraphwireFile): Promise<Weight[]> {
   const { graph, signature } = program.graph_module;
   const found = new Map<string, Omit<Weight, "shares" | "tiedTo">>();
   for (const spec of signature.input_specs) {
@@ -53,7 +53,7 @@ export async function weightsOf(program: Program, payloads: Payloads | null, fil
       const role = known?.role ?? (payload.is_param ? "parameter" : kind === "constants" ? "constant" : "buffer");
       const sizes = payload.tensor_meta === null ? (known ?? sizesOf(null)) : sizesOf(payload.tensor_meta);
       const { dtype, shape, elements, reach, bytes } = sizes;
-      const where = PLACES[await placeOf(file, kind, payload)] ?? "";
+      const where = PLACES[await placeOf(file, kind, payload, method)] ?? "";
       const storage = `${kind}/${payload.path_name}`;
       found.set(name, { name, role, dtype, shape, elements, reach, bytes, where, storage, value: known?.value ?? "" });
     }
@@ -67,9 +67,9 @@ export async function weightsOf(program: Program, payloads: Payloads | null, fil
 }
 
 /** The file may lack elements that its tables describe: a page has none. */
-async function placeOf(file: GraphwireFile, kind: Kind, payload: PayloadMeta): Promise<string> {
+async function placeOf(file: GraphwireFile, kind: Kind, payload: PayloadMeta, method: string): Promise<string> {
   try {
-    return await file.whereIs(kind, payload);
+    return await file.whereIs(kind, payload, method);
   } catch {
     return "";
   }

@@ -112,7 +112,7 @@ def _payload_forms(archive: Archive, name: str) -> dict[str, Any]:
         kind: pairs(
             (fqn, _payload_form(meta, folder, payloads, archive))
             for fqn, meta in table.items()
-            if not (archive.layout.startswith("B2") and _is_pickled(meta, folder, archive))
+            if (folder, fqn) not in payloads.unlisted
         )
         for kind, folder, table in (
             ("weights", WEIGHTS, payloads.weights),
@@ -120,15 +120,6 @@ def _payload_forms(archive: Archive, name: str) -> dict[str, Any]:
             ("sample_inputs", SAMPLE_INPUTS, samples),
         )
     }
-
-
-def _is_pickled(meta: PayloadMeta, folder: str, archive: Archive) -> bool:
-    """Return whether a config has a record that torch pickled: what graphwire reads of it is inside that record."""
-    name, references = folder + meta.path_name, archive.weights.references
-    elsewhere = references is not None and any(
-        name in table for table in (references.records, *references.ranks)
-    )
-    return not (meta.placement or meta.shared or elsewhere or name in archive.names)
 
 
 def _payload_form(meta: PayloadMeta, folder: str, payloads: Payloads, archive: Archive) -> dict[str, Any]:
@@ -189,7 +180,7 @@ OUTPUT_PARTS: Final = {
     "trees": "tree",
 }
 """The parts that are keys of the output, and the key of each."""
-CASE_PARTS: Final = ("json", "msgpack", "cbor", "optional", "schema-8", "older")
+CASE_PARTS: Final = ("json", "msgpack", "cbor", "optional", "schema-8", "torch-save", "older")
 """The parts that are no keys: wire formats, fields that a reader may ignore, and old files."""
 PARTS: Final = (*OUTPUT_PARTS, *CASE_PARTS)
 """All parts that a reader can claim."""

@@ -98,7 +98,7 @@ class LayoutSpec(msgspec.Struct, frozen=True):
     extra: str
     """The folder of the caller's extra files."""
     marker: str
-    """The member that identifies the layout among those later in `_DETECTED`; `*` matches any text."""
+    """The member that identifies the layout among those later in `_DETECTED`; empty if there is no other."""
     untyped: frozenset[str] = frozenset()
     """The element types without a typed storage class that all these releases read."""
     is_flat: bool = True
@@ -112,10 +112,15 @@ class LayoutSpec(msgspec.Struct, frozen=True):
 
     def is_used_by(self, reader: ArchiveReader) -> bool:
         """Return whether an archive has the member that identifies the layout."""
+<<<<<<< HEAD
         start, anything, end = self.marker.partition("*")
         if not anything:
             return self.marker in reader
         return bool([name for name in reader.names if name.endswith(end) and name.startswith(start)])
+=======
+        programs = [name.removeprefix(MODELS).rpartition(".")[0] for name in _documents(reader.names)]
+        return not self.marker or any(self.marker.format(name=name) in reader for name in programs or [_ONLY])
+>>>>>>> 17ba390b (spec, js: payloads of torch.save files count for each program, their names are numbers of storages, and example inputs refuse no program; the suite has the part torch-save)
 
 
 def _flat(
@@ -151,7 +156,7 @@ LAYOUTS: dict[str, LayoutSpec] = {
             f"{CONSTANTS}{{name}}.pt",
             f"{SAMPLE_INPUTS}{{name}}.pt",
             "extra/",
-            f"{WEIGHTS}*.pt",
+            f"{WEIGHTS}{{name}}.pt",
             _SINCE_2_8,
             is_flat=False,
         ),
@@ -163,7 +168,7 @@ LAYOUTS: dict[str, LayoutSpec] = {
             f"{CONSTANTS}{{name}}_constants{CONFIG_SUFFIX}",
             f"{SAMPLE_INPUTS}{{name}}.pt",
             "extra/",
-            f"{MODELS}*",
+            "",
             is_flat=False,
             has_configs=True,
         ),
@@ -331,12 +336,14 @@ class Layout:
             encoded={**weights.encoded, **constants.encoded},
             unread={**weights.unread, **constants.unread},
             requires=weights.requires | constants.requires,
+            unlisted=weights.unlisted | constants.unlisted,
         )
         config = config_members(name, self.spec)["sample_inputs"]
         if not self.spec.is_flat and config in self.reader:
             samples = self._read_config(config, SAMPLE_INPUTS, copied)
             payloads.sample_inputs = samples.metas
             payloads.requires |= samples.requires
+            payloads.unlisted |= samples.unlisted
             payloads.records = {**payloads.records, **samples.records}
         elif self.spec.sample_inputs:
             from graphwire.wire.torch_files.torch_save_reader import read_sample_inputs
@@ -423,12 +430,14 @@ class Layout:
             state.unread[name] = "a pickle that another value also uses"
             return
         state.pickled.add(member)
+        listed = set(state.metas)
         try:
             from graphwire.wire.torch_files.torch_save_reader import read_tensor
 
             read_tensor(state, name, self.reader.nested(member), folder, f"{meta.path_name}.", copied=copied)
         except GraphwireError as error:
             state.unread[name] = error.problem
+        state.unlisted.update((folder, each) for each in state.metas.keys() - listed)
 
 
 _EXECUTABLE_SUFFIXES = {

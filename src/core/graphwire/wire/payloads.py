@@ -192,6 +192,8 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
     """One sentence for each thing that is dropped without harm to the program."""
     requires: set[str] = set()
     """The extensions whose fields the configs have."""
+    unlisted: set[tuple[str, str]] = set()
+    """The folder and name of each tensor of an entry that torch pickled: what it is says the pickle, and not the config."""
 
     def __repr__(self) -> str:
         return (
@@ -447,6 +449,8 @@ class StateDict(msgspec.Struct):
     """The reason for each value that is not read, by name."""
     pickled: set[str] = set()
     """The members already read as a single pickled tensor."""
+    unlisted: set[tuple[str, str]] = set()
+    """The folder and name of each tensor that such a member has, and not the config."""
     requires: set[str] = set()
     """The extensions whose fields the config has."""
 
