@@ -260,6 +260,8 @@ def _needed(graph: schema.Graph, top: bool) -> Iterator[schema.Version | None]:
             if (
                 argument.as_tensor is None
                 and argument.as_int is None
+                and argument.as_ints is None
+                and argument.as_float is None
                 and (astuple(argument)[_OLD:] != _NO_NEW or argument.as_scalar_type in _NEW_TYPES)
             ):
                 yield _since(argument, "argument")

@@ -361,7 +361,8 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
 
 def _made_by(walk: Walk, scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None:
     """Return the kinds of the values that a node makes, by name, or None if something may be wrong with them."""
-    defined, made, alone = scope.defined, dict[str, str](), walk.alone
+    defined, alone = scope.defined, walk.alone
+    made: dict[str, str] = {}
     for output in outputs:
         tensor = alone.as_tensor = output.as_tensor
         if tensor is not None:

@@ -137,21 +137,25 @@ def _encode_by_schema(scope: EncodeScope, called: Operator, node: torch.fx.Node)
     args, kwargs, nodes = node.args, node.kwargs, scope.nodes
     if type(args) is not tuple or kwargs:
         args, kwargs = _arguments_of(node)
+    inputs: list[NamedArgument] = []
     if not kwargs and called.needed <= len(args) <= len(called.positional):
-        inputs, sound = list[NamedArgument](), called.is_legal
+        sound, context = called.is_legal, scope.context
         for name, value in zip(called.positional, args, strict=False):
-            if type(value) is torch.fx.Node and (known := nodes.get(value)) is not None:
+            kind = type(value)
+            if kind is torch.fx.Node and (known := nodes.get(value)) is not None:
                 inputs.append(NamedArgument(name, known, _POSITIONAL))
                 sound = sound and (known.as_tensor is not None or known.as_sym_int is not None)
+            elif kind in _LITERALS:
+                inputs.append(NamedArgument(name, encode_argument(context, nodes, value), _POSITIONAL))
             else:
                 inputs.append(named := _encode(scope, name, value, _POSITIONAL))
-                sound = sound and (type(value) in _LITERALS or _is_list(named.arg))
+                sound = sound and _is_list(named.arg)
         if sound:
-            scope.context.sound[id(inputs)] = inputs
+            context.sound[id(inputs)] = inputs
         return inputs
     if len(args) > len(called.parameters):
         raise EncodeError(f"{called.name} takes {len(called.parameters)} arguments, not {len(args)}")
-    inputs, given = [], 0
+    given = 0
     for position, (name, keyword_only) in enumerate(called.parameters):
         if position < len(args) and (keyword_only or name in kwargs):
             raise (

@@ -69,20 +69,16 @@ def _is_part(value: Any) -> bool:
 def _encode_tensor(
     context: EncodeContext, tensor: torch.Tensor, table: RecordTable, placement: str | None
 ) -> PayloadMeta:
-    measured = table.measured.get(id(tensor))
-    if measured is None:
-        meta = tensor_metas.encode_tensor_meta(context, tensor)
-    else:
-        meta = tensor_metas.encode_plain_meta(context, measured[3])
     # The class of parameters answers `isinstance` in Python.
     is_parameter = type(tensor) is torch.nn.Parameter or isinstance(tensor, torch.nn.Parameter)
-    record = PayloadMeta("", is_parameter, False, meta)
-    record.buffer = buffer_mark(tensor)
     if placement is not None:
         context.features.add("placement")
-        record.placement = placement
-        return record
-    record.path_name, start, record.shared = table.place(tensor)
+        meta = tensor_metas.encode_tensor_meta(context, tensor)
+        return PayloadMeta("", is_parameter, False, meta, buffer=buffer_mark(tensor), placement=placement)
+    _, _, key, read = table.measured[id(tensor)]
+    name, start, shared = table.place(key)
+    meta = tensor_metas.encode_plain_meta(context, read)
+    record = PayloadMeta(name, is_parameter, False, meta, None, None, shared, buffer_mark(tensor))
     if start:
         offset = tensor.storage_offset() - start // tensor.element_size()
         record.tensor_meta = msgspec.structs.replace(meta, storage_offset=SymInt(as_int=offset))

@@ -317,10 +317,11 @@ class RecordTable:
     def add_all(self, tensors: Sequence[torch.Tensor]) -> None:
         """Make records for the storages of all tensors, each as long as its tensors need."""
         self.measure(tensors)
+        measured, spans, names, records = self.measured, self._spans, self._names, self.records
         for tensor in tensors:
-            _, storage, key, _ = self.measured[id(tensor)]
-            low, high, item = self._spans[key]
-            known = self._names.get(key)
+            _, storage, key, _ = measured[id(tensor)]
+            low, high, item = spans[key]
+            known = names.get(key)
             if known is not None and known[1] <= low and high <= known[2]:
                 continue
             total = storage.nbytes()
@@ -330,14 +331,13 @@ class RecordTable:
                 pass
             elif (high - low) * _TRIM_FACTOR >= total or total - (high - low) < _TRIM_BYTES:
                 low, high = 0, total
-            name = f"{self.stem}{len(self.records)}"
-            self.records[self.folder + name] = StorageRecord(storage, low, high - low, lends=tensor.is_cpu)
-            self._names[key] = (name, low, high)
+            name = f"{self.stem}{len(records)}"
+            records[self.folder + name] = StorageRecord(storage, low, high - low, lends=tensor.is_cpu)
+            names[key] = (name, low, high)
 
-    def place(self, tensor: torch.Tensor) -> tuple[str, int, str | None]:
-        """Return the record that holds a tensor, the byte of its storage at which the record begins, and the full name of the
+    def place(self, key: _StorageKey) -> tuple[str, int, str | None]:
+        """Return the record that holds a storage, the byte of the storage at which the record begins, and the full name of the
         equal record of the weights, if any."""
-        _, _, key, _ = self.measured[id(tensor)]
         name, low, high = self._names[key]
         weight = None if self.weights is None else self.weights._names.get(key)
         shared = f"{WEIGHTS}{weight[0]}" if weight is not None and weight[1:] == (low, high) else None

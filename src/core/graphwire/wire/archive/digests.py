@@ -27,7 +27,7 @@ _MAX_COPIES = 2
 """How many temporary copies of records may stay in memory until they are hashed."""
 _GROUP_BYTES = 4 << 20
 """In bytes. Smaller records share a digest in groups of at most this size. A thread copies and hashes a group at once."""
-_MIN_THREAD_BYTES = 1 << 18
+_MIN_THREAD_BYTES = 1 << 20
 """In bytes. Hashing less than this takes less time than starting a thread."""
 
 

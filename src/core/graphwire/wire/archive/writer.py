@@ -37,11 +37,8 @@ _FEW_BYTES = 16
 
 _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00, so that equal programs make equal files
 _VERSION, _VERSION_ZIP64 = 20, 45
-
-
-_WrittenRecord = tuple[bytes, int, int, int, int, int, int]
-"""A written record: its name, flags, method, checksum, stored size, size and offset. A plain tuple takes a third of the time of
-a named one to make."""
+_FLAGS = zip_layout.FLAG_UTF8
+_MAX_NAME_BYTES = DEFAULT_LIMITS.name_bytes
 
 
 class ArchiveWriter:
@@ -86,7 +83,8 @@ class ArchiveWriter:
         """The size of `_pending` in bytes."""
         self._prefix = f"{root}/" if root else ""
         self._position = 0
-        self._written: list[_WrittenRecord] = []
+        self._entries: list[bytes] = []
+        """The entries of the written records in the directory."""
         self._names: set[str] = set()
         self._usable = True
         self._digests = digests
@@ -112,25 +110,27 @@ class ArchiveWriter:
             ArchiveError: the name is already used, or refers to a path outside the archive.
         """
         full_name = self._begin(name)
-        content = memoryview(data).cast("B")
-        crc = crc32(content)
+        content = data if hashed and type(data) is memoryview else memoryview(data).cast("B")
+        crc, size, start_of_record = crc32(content), content.nbytes, self._position
         method = zip_layout.STORED
         packed: bytes | memoryview = content
-        if compress and content.nbytes > _FEW_BYTES:
+        if compress and size > _FEW_BYTES:
             deflated = raw_deflate(content)
-            if len(deflated) < content.nbytes:
+            if len(deflated) < size:
                 method, packed = zip_layout.DEFLATED, deflated
         stored = len(packed)
-        record = (full_name, zip_layout.FLAG_UTF8, method, crc, stored, content.nbytes, self._position)
+        record = full_name, _FLAGS, method, crc, stored, size, start_of_record
+        header = _local_header(*record)
         if 0 < stored <= self._chunk_bytes:
-            self._put(_local_header(record), packed)
+            self._put(len(header) + stored, header, packed)
         else:
-            self._put(_local_header(record))
+            self._put(len(header), header)
             for start in range(0, stored, self._chunk_bytes):
-                self._put(packed[start : start + self._chunk_bytes])
+                part = packed[start : start + self._chunk_bytes]
+                self._put(len(part), part)
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
-        self._written.append(record)
+        self._entries.append(_central_entry(*record))
         self._usable = True
 
     def write_stream(
@@ -153,7 +153,8 @@ class ArchiveWriter:
         full_name = self._begin(name)
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
         start_of_record = self._position
-        self._put(_local_header((full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)))
+        header = _local_header(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)
+        self._put(len(header), header)
         crc = seen = 0
         digests = self._digests
         if digests is not None:
@@ -168,7 +169,7 @@ class ArchiveWriter:
             for start in range(0, view.nbytes, _STREAM_CHUNK_BYTES):
                 part = view[start : start + _STREAM_CHUNK_BYTES]
                 crc = crc32(part, crc)
-                self._put(part)
+                self._put(part.nbytes, part)
                 count_bytes(part.nbytes)
             if nbytes > self._chunk_bytes:  # what waits would keep a copy of the whole record
                 self._flush()
@@ -179,8 +180,10 @@ class ArchiveWriter:
                 place=f"record {name!r}",
                 remedy="Announce as many bytes as its chunks have",
             )
-        self._written.append((full_name, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record))
-        self._put(_descriptor(crc, nbytes))
+        entry = _central_entry(full_name, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record)
+        self._entries.append(entry)
+        descriptor = _descriptor(crc, nbytes)
+        self._put(len(descriptor), descriptor)
         self._usable = True
 
     def close(self) -> None:
@@ -205,8 +208,9 @@ class ArchiveWriter:
                 digests.close()
         self._usable = False
         start = self._position
-        self._put(b"".join(map(_central_entry, self._written)))
-        self._put(_end(len(self._written), self._position - start, start))
+        directory = b"".join(self._entries)
+        end = _end(len(self._entries), len(directory), start)
+        self._put(len(directory) + len(end), directory, end)
         self._flush()
 
     def __enter__(self) -> ArchiveWriter:
@@ -231,15 +235,18 @@ class ArchiveWriter:
         encoded = full_name.encode("utf-8")
         if full_name in self._names:
             raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
-        if full_name.endswith("/") or len(encoded) > DEFAULT_LIMITS.name_bytes:
+        if full_name[-1] == "/" or len(encoded) > _MAX_NAME_BYTES:
             raise ArchiveError("the record name is a folder's, or too long", place=f"record {name[:80]!r}")
         self._names.add(full_name)
         self._usable = False
         return encoded
 
-    def _put(self, *chunks: bytes | memoryview) -> None:
-        """Write all of some chunks, now or together with later ones."""
-        size = sum(map(len, chunks))
+    def _put(self, size: int, *chunks: bytes | memoryview) -> None:
+        """Write all of some chunks, now or together with later ones.
+
+        Args:
+            size: how many bytes all chunks have.
+        """
         self._position += size
         if self._write_many is None:
             for chunk in chunks:
@@ -263,8 +270,9 @@ _PADDINGS = tuple(
 """The padding fields of a local header, indexed by their number of bytes after the 4 bytes of field header."""
 
 
-def _local_header(record: _WrittenRecord) -> bytes:
-    name, flags, method, crc, stored, size, offset = record
+def _local_header(
+    name: bytes, flags: int, method: int, crc: int, stored: int, size: int, offset: int
+) -> bytes:
     version, extra = _VERSION, b""
     if flags & zip_layout.FLAG_DESCRIPTOR:
         crc = 0
@@ -287,8 +295,9 @@ def _descriptor(crc: int, size: int) -> bytes:
     return zip_layout.DESCRIPTOR_MAGIC + crc.to_bytes(4, "little") + 2 * size.to_bytes(width, "little")
 
 
-def _central_entry(record: _WrittenRecord) -> bytes:
-    name, flags, method, crc, stored, size, offset = record
+def _central_entry(
+    name: bytes, flags: int, method: int, crc: int, stored: int, size: int, offset: int
+) -> bytes:
     wide: list[int] = []
     if size >= zip_layout.MAX32:
         wide += size, stored
