@@ -34,6 +34,9 @@ from graphwire.wire.torch_files.torch_save_writer import (
 )
 from graphwire.wire.weights.reference_table import REFERENCES, write_references
 
+_JOINED_BYTES = 1 << 16
+"""In bytes. The chunks of smaller example inputs are joined: a chunk takes longer to write than so few bytes to copy."""
+
 
 def write_package(
     stream: BinaryIO,
@@ -214,7 +217,9 @@ def _write_records(
         if examples is None:
             archive.write(member, b"", compress=False)
         else:
-            archive.write_stream(member, examples.nbytes, examples.chunks())
+            small = examples.nbytes < _JOINED_BYTES
+            chunks = (b"".join(examples.chunks()),) if small else examples.chunks()
+            archive.write_stream(member, examples.nbytes, chunks)
     if providers := _providers(documents.values()):
         archive.write(PROVIDERS, msgspec.json.encode(providers), compress=compress)
     for path, data in extra_files.items():

@@ -76,9 +76,9 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     if trace is not None and not isinstance(trace, str):  # and its hash may take forever
         raise TypeError("the stack trace of a node is no text")
     if trace:
-        if trace not in context.traces:
-            context.traces[trace] = context.numbers.trace(_with_line_feeds(trace))
-        texts["stack_trace"] = context.traces[trace]
+        if (text := context.traces.get(trace)) is None:
+            text = context.traces[trace] = context.numbers.trace(_with_line_feeds(trace))
+        texts["stack_trace"] = text
     if (modules := meta.get("nn_module_stack")) is not None:
         _encode_module_stack(context, modules, texts)
     if (functions := meta.get("source_fn_stack")) is not None:

@@ -182,7 +182,8 @@ def _named(context: EncodeContext, target: Any) -> Operator:
             failures.append(error)  # another handler may own the target
             continue
         if (owner := registry.op_handler(name)) is not None:
-            context.provided.add(("op_handler", name))
+            if not registry.is_in_box(owner):
+                context.provided.add(("op_handler", name))
             return _described(target, name, owner)
         if fault := registry.fault_of("op_handler", name):
             raise unavailable_error(fault, f"the operator {name}", errors.EncodeError)

@@ -93,8 +93,9 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
         EncodeError: the name is already in use, or a record cannot represent the value.
     """
     context, record = scope.context, scope.record
-    if (known := context.described.get(id(value))) is not None:  # a fake tensor, the common case
-        _define(record.tensor_values, name, known)
+    known = context.described.get(id(value))
+    if known is not None and name not in record.tensor_values:  # a fake tensor, the common case
+        record.tensor_values[name] = known
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     if isinstance(value, torch.Tensor):
         _define(record.tensor_values, name, tensor_metas.encode_tensor_meta(context, value))

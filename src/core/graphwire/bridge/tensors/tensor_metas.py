@@ -518,7 +518,8 @@ def _encode_extents(context: EncodeContext, numbers: Sequence[Any], is_symbolic:
         return [encode_size(context, number) for number in numbers]
     known = context.extents.get(numbers)
     if known is None:
-        known = context.extents[numbers] = [encode_int(context, number) for number in numbers]
+        integer = context.plain_integers.get
+        known = context.extents[numbers] = [integer(each) or encode_int(context, each) for each in numbers]
     return known
 
 

@@ -191,6 +191,9 @@ def write_chunks(file: io.FileIO, chunks: Sequence[bytes | memoryview]) -> None:
             taken = os.writev(file.fileno(), some)
         except BlockingIOError:  # `write_all` reports it with a remedy
             taken = 0
+        if taken == sum(map(len, some)):  # as nearly always
+            done += len(some)
+            continue
         for chunk in some:
             done += 1
             if taken < len(chunk):
