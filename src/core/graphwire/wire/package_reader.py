@@ -112,15 +112,8 @@ class LayoutSpec(msgspec.Struct, frozen=True):
 
     def is_used_by(self, reader: ArchiveReader) -> bool:
         """Return whether an archive has the member that identifies the layout."""
-<<<<<<< HEAD
-        start, anything, end = self.marker.partition("*")
-        if not anything:
-            return self.marker in reader
-        return bool([name for name in reader.names if name.endswith(end) and name.startswith(start)])
-=======
         programs = [name.removeprefix(MODELS).rpartition(".")[0] for name in _documents(reader.names)]
         return not self.marker or any(self.marker.format(name=name) in reader for name in programs or [_ONLY])
->>>>>>> 17ba390b (spec, js: payloads of torch.save files count for each program, their names are numbers of storages, and example inputs refuse no program; the suite has the part torch-save)
 
 
 def _flat(
