@@ -110,6 +110,41 @@ def test_a_hostile_plugin_neither_passes_nor_controls_the_terminal(way: str, tmp
     assert not list(tmp_path.rglob("owned"))
 
 
+STORE = """
+from graphwire import hookimpl
+from graphwire.errors import ArchiveError
+
+class Tapes:
+    name, takes_storages = "tapes", False
+
+    def find(self, folder, location):
+        return location if location.endswith(".tar") else None
+
+    def open(self, folder, location):
+        raise ArchiveError("there is none")
+
+    def keeps(self, dtype):
+        return True
+
+    def write(self, folder, location, tensors):
+        raise ArchiveError("there is no room")
+
+@hookimpl
+def graphwire_weight_stores():
+    return [Tapes()]
+"""
+
+
+@pytest.mark.slow
+def test_a_store_of_files_with_a_suffix_of_their_own_is_told_how_to_name_one(tmp_path: Path) -> None:
+    done = check(tmp_path, STORE, "--only", "finds_what_it_wrote")
+    assert done.returncode == 1
+    assert done.stdout.endswith(
+        "asked to write to a folder, since it does not find model.tapes. If it writes files, name one that it finds: "
+        "--location model.SUFFIX\n"
+    )
+
+
 @pytest.mark.slow
 def test_a_distribution_whose_metadata_lies_is_told_in_one_line(tmp_path: Path) -> None:
     metadata = f"Metadata-Version: 2.1\nName: faulty{ESCAPES}\nVersion: 1.0{ESCAPES}\n"

@@ -94,6 +94,11 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
         if suite.attribute == "store"
     }
     code = _run(_test_file(tested, locations), arguments.only, output) if tested else OK
+    for name in (each for each, location in locations.items() if code != OK and not location):
+        output.line(
+            f"The store {name} was asked to write to a folder, since it does not find model.{name}. If it writes files, "
+            f"name one that it finds: --location model.SUFFIX"
+        )
     return max(code, FOUND if plugin.refused or plugin.ignored else OK)
 
 
