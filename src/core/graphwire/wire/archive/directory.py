@@ -69,7 +69,8 @@ def extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
         yield kind, length, extra[at - length : at]
 
 
-_USUAL_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
+is_usual_name = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII).fullmatch
+"""Tells which names `check_name` certainly accepts, in a third of its time."""
 _SUSPECT_NAME = r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$)"
 
 
@@ -282,7 +283,7 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
         name = raw_name.decode("utf-8" if flags & FLAG_UTF8 else "cp437")
     except UnicodeDecodeError as error:
         raise _damaged(f"the record name {raw_name[:80]!r} is not UTF-8 text") from error
-    if not _USUAL_NAME.fullmatch(name):
+    if not is_usual_name(name):
         check_name(name)
     spare_bytes = extra_bytes + comment_bytes
     if MAX32 in (stored_bytes, size, offset):

@@ -231,7 +231,8 @@ class ArchiveWriter:
                 "the archive is closed, or broken by an earlier error", place=f"record {name!r}"
             )
         full_name = self._prefix + name
-        zip_layout.check_name(full_name)
+        if not zip_layout.is_usual_name(full_name):
+            zip_layout.check_name(full_name)
         encoded = full_name.encode("utf-8")
         if full_name in self._names:
             raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
