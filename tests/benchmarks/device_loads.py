@@ -12,7 +12,6 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,14 +94,13 @@ def _measure(folder: Path, options: argparse.Namespace) -> None:
     seconds = interleaved(
         {name: Step(run, before) for name, run in rows.items()},
         turns=options.runs,
-        clock=time.perf_counter,
         done=lambda _: print(".", end="", file=sys.stderr, flush=True),
     )
     print(
         f"\n{nbytes / 2**30:.2f} GiB to {device}, {'from the disk' if options.cold else 'from the page cache'}"
     )
     for name, each in seconds.items():
-        print(f"{name:50} {each:8.3f} s {nbytes / 2**30 / each:8.2f} GiB/s")
+        print(f"{name:50} {each.median:8.3f} s {nbytes / 2**30 / each.median:8.2f} GiB/s")
 
 
 def _drop(*files: Path) -> None:

@@ -19,6 +19,7 @@ from inside.bridge import (
     FakeTensors,
     WaitingForward,
     allow_tracing,
+    no_torch_function,
     reserve_unbacked,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -113,6 +114,20 @@ def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:
 def test_the_audit_of_loads_takes_generated_code_that_defines_a_function_and_no_other(code: str) -> None:
     assert audit.only_defines(compile(exported().graph_module.code, "generated", "exec"))
     assert not audit.only_defines(compile(code, "generated", "exec"))
+
+
+def test_subclasses_are_not_asked_in_python_where_nobody_wants_it() -> None:
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError("asked")
+
+    tensor = torch.ones(2).as_subclass(Asked)
+    with no_torch_function():
+        assert tensor.dtype is torch.float32
+        assert tensor.stride() == (1,)
+    with pytest.raises(AssertionError, match="asked"):
+        tensor.stride()
 
 
 class Alike(torch.nn.Module):
