@@ -12,7 +12,7 @@ import { inColumns, type Arrange } from "../src/layout/columns.js";
 import { layeredLayout } from "../src/layout/layered.js";
 import { inOrder, meets, type Arrangement, type Connection, type Rectangle, type Sized } from "../src/layout/places.js";
 import { firstFolding } from "../src/layout/first.js";
-import { labelBox, pointsOn, titleWidth } from "../src/layout/labels.js";
+import { labelBox, passedBox, pointsOn, titleWidth } from "../src/layout/labels.js";
 import { sceneOf } from "../src/layout/scene.js";
 import { clipped, visibleText } from "../src/layout/text.js";
 import { isPassing } from "../src/model/categories.js";
@@ -25,7 +25,7 @@ import { colourAt, measuresOf, numbersOf } from "../src/model/overlay.js";
 import { shorten } from "../src/model/runs.js";
 import { Index } from "../src/model/search.js";
 import { shownOf, type Shown } from "../src/model/shown.js";
-import { bytesText, scaledText } from "../src/model/values.js";
+import { bytesText, scaledText, valueFacts } from "../src/model/values.js";
 import { storedElements } from "../src/model/weights.js";
 import { readLink, linkOf } from "../src/page/links.js";
 import { made } from "./browser.js";
@@ -194,6 +194,31 @@ test("a label of a wire stands on no box and on no other label", async () => {
       });
     }
   }
+});
+
+test("a wire past nodes that are not drawn says so, with the element type that arrives, and beside everything else", async () => {
+  const names = Object.keys(JSON.parse(readFileSync(made("expected.json"), "utf8")) as object).filter((each) => each.endsWith(".pt2") && each !== "methods.pt2");
+  const counts = { all: 0, on: 0 };
+  for (const name of [...names, "transformer.pt2 changed_transformer.pt2"]) {
+    const { side: { items: { root } } } = await shown(name.split(" "));
+    for (const open of [new Set([root]), groups(root), firstOpen(root)]) {
+      for (const screen of [undefined, SCREEN]) {
+        const { wires, boxes: drawn } = sceneOf(root, { open, weights: false, reshapes: false, screen });
+        const marks = wires.filter(({ passed }) => passed !== "").map(passedBox);
+        for (const { links, arrives, passed } of wires) {
+          for (const { from, to, value, argument, via } of arrives ? links : []) {
+            const direct = to.operands.find((link) => link.argument === argument && (via === undefined ? link.from === from : link.from === via.at(-1)));
+            const [made, used] = [valueFacts(from.scope.graph, value), valueFacts((direct?.from ?? from).scope.graph, direct?.value ?? value)].map(({ type }) => type.split(" ")[0] ?? "");
+            if (used !== made && used !== "") assert.ok(passed.includes(used ?? "") || passed.includes("types"), `${name}: ${from.path} → ${to.path} is ${made}, then ${used}, not ${passed}`);
+          }
+        }
+        for (const { links, passed, arrives } of wires) if (arrives && passed === "") assert.ok(links.every(({ via }) => via === undefined) || wires.some((wire) => wire.links === links && wire.passed !== ""), name);
+        counts.all += marks.length;
+        counts.on += marks.filter((mark, index) => [...drawn.filter((box) => !box.open), ...marks.slice(index + 1)].some((other) => meets(mark, other))).length;
+      }
+    }
+  }
+  assert.ok(counts.all > 50 && counts.on < counts.all / 100, JSON.stringify(counts));
 });
 
 test("no wire crosses the title of a frame that has room beside it, few cross labels, and each tells what its box makes", async () => {

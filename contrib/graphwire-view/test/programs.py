@@ -313,6 +313,23 @@ def calls() -> ExportedProgram:
     return export(Calls(), (torch.ones(2, 8),))
 
 
+class Casts(torch.nn.Module):
+    """Values that become other types on their way, also weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.ones(3, 3, dtype=torch.int8))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor, ids: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = functional.linear(x, cast("torch.Tensor", self.weight).to(torch.float32))
+        z = y.masked_fill(~mask.bool(), -1e9).softmax(-1) + ids.float()[:, None]
+        return z.half().view(3, 2), mask.to(torch.bool), (z * ids.double()[:, None]).t()
+
+
+def casts() -> ExportedProgram:
+    return export(Casts(), (torch.ones(2, 3), torch.ones(2, 3), torch.ones(2, dtype=torch.long)))
+
+
 PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     transformer,
     changed_transformer,
@@ -328,4 +345,5 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     work,
     given,
     calls,
+    casts,
 )

@@ -1,8 +1,8 @@
 /** What boxes say, and how large they are. */
 
 import { argumentsText, isPassing } from "../model/categories.js";
-import { classText, modulesOf, withoutCall, type Item } from "../model/items.js";
-import { bytesText, plural, type ValueFacts } from "../model/values.js";
+import { classText, modulesOf, withoutCall, type Item, type Link } from "../model/items.js";
+import { bytesText, plural, valueFacts, type ValueFacts } from "../model/values.js";
 import { clipped, textWidth } from "./text.js";
 
 /** The height of the title of an open group. */
@@ -14,6 +14,7 @@ const TEXT = 12;
 const LEAST = 26;
 const SMALL = 20;
 const MOST = 44;
+const LINE_MOST = MOST + 6;
 const MARGIN = 22;
 /** The width of the sign at the left of a box: of what an operator does, or of a group. */
 export const SIGN = 20;
@@ -39,7 +40,7 @@ const CAPTIONS = new WeakMap<Item, Caption>();
 
 function written(item: Item, open: boolean): Caption {
   const [title, aside, ...lines] = textsOf(item, open);
-  return { title: clipped(title, MOST), aside: clipped(aside, MOST), lines: lines.filter((line) => line !== "").map((line) => clipped(line, MOST + 6)) };
+  return { title: clipped(title, MOST), aside: clipped(aside, MOST), lines: lines.filter((line) => line !== "").map((line) => clipped(line, LINE_MOST)) };
 }
 
 function textsOf(item: Item, open: boolean): [title: string, aside: string, ...lines: string[]] {
@@ -92,15 +93,19 @@ const MOST_WEIGHTS = 3;
 function weightLine(item: Item): string {
   const weights = item.operands.flatMap(({ argument, from }) => {
     let maker = from;
-    while (isPassing(maker) && maker.operands[0] !== undefined) maker = maker.operands[0].from;
-    return maker.kind === "weight" ? [`${item.calls.length > 0 ? argument : nameInside(maker, item)} ${shapeOf(maker.type)}${maker.changedWeights > 0 ? " ≠" : maker.mark === "added" ? " +" : maker.mark === "removed" ? " −" : ""}`] : [];
+    const via: Item[] = [];
+    for (; isPassing(maker) && maker.operands[0] !== undefined; maker = maker.operands[0].from) via.unshift(maker);
+    const cast = castText(maker.type, via).map((type) => ` ${maker.type.split(" ")[0] ?? ""} ⇄ ${type}`).join("");
+    return maker.kind === "weight" ? [`${item.calls.length > 0 ? argument : nameInside(maker, item)} ${shapeOf(maker.type)}${cast}${maker.changedWeights > 0 ? " ≠" : maker.mark === "added" ? " +" : maker.mark === "removed" ? " −" : ""}`] : [];
   });
   if (item.isGroup) { // operands without names
     const modules = [...new Set(item.operands.flatMap(({ from: { kind, name } }) => (kind === "weight" ? [name.slice(0, Math.max(0, name.lastIndexOf("."))) || name] : [])))];
     return weights.length === 0 ? "" : `${plural(weights.length, "weight")} of ${modules.slice(0, 2).join(", ")}${modules.length > 2 ? ", …" : ""}`;
   }
-  const most = weights.length > MOST_WEIGHTS ? MOST_WEIGHTS - 1 : MOST_WEIGHTS;
-  return [...weights.slice(0, most), ...(weights.length > most ? [`${weights.length - most} more`] : [])].join(" · ");
+  const line = (most: number): string => [...weights.slice(0, most), ...(weights.length > most ? [`${weights.length - most} more`] : [])].join(" · ");
+  let most = weights.length > MOST_WEIGHTS ? MOST_WEIGHTS - 1 : MOST_WEIGHTS;
+  while (most > 1 && line(most).length > LINE_MOST) most -= 1;
+  return line(most);
 }
 
 /** Returns what a weight is called in the module around a node: `weight`, or `cell.weight` if it is that of another one. */
@@ -127,6 +132,20 @@ export function sizeOf(item: Item): { width: number; height: number } {
 /** Whether a box has a sign at its left. */
 export function hasSign(item: Item): boolean {
   return item.isGroup || (item.kind === "node" && !isPassing(item));
+}
+
+/** What stands on a wire past nodes that are not drawn: `⇄`, as the sign of operators that reshape, with the element types that it has then. */
+export function passedText(links: readonly Link[]): string {
+  const passed = links.filter(({ via }) => via !== undefined);
+  const casts = [...new Set(passed.flatMap(({ from, value, via = [] }) => castText(valueFacts(from.scope.graph, value).type, via)))];
+  return passed.length === 0 ? "" : ["⇄", casts.length > 2 ? `${casts.length} types` : casts.join(", ")].join(" ").trim();
+}
+
+/** Returns the element types that a value becomes on its way past some nodes, such as `int8 → float32`; none if it stays as it is. */
+function castText(before: string, via: readonly Item[]): string[] {
+  const types = [before, ...via.map(({ scope, values }) => valueFacts(scope.graph, values[0] ?? "").type)].map((type) => type.split(" ")[0] ?? "");
+  const become = types.filter((type, index) => index > 0 && type !== "" && type !== types[index - 1]);
+  return become.length === 0 ? [] : [become.join(" → ")];
 }
 
 /** Returns the label of a wire. */

@@ -16,6 +16,9 @@ const STEP = 9;
 const MOST_TRIED = 14;
 const SIZE = 12;
 
+/** The height of what says that a wire passes nodes that are not drawn, and the room that it leaves for the arrow. */
+const PASSED = { height: 16, arrow: 9, tried: 40 };
+
 /** Rectangles by their heights. Frames of which a text is inside are not in its way. */
 class Bands {
   private readonly held = new Map<number, (Rectangle & { readonly open?: boolean })[]>();
@@ -43,6 +46,11 @@ export function labelBox({ label, labelAt: { x, y } }: Wire): Rectangle {
   return { x, y, width: textWidth(label, SIZE), height: SIZE };
 }
 
+/** The rectangle of what says that a wire passes nodes that are not drawn. */
+export function passedBox({ passed, passedAt: { x, y } }: Wire): Rectangle {
+  return { x, y, width: textWidth(passed, SIZE) + 8, height: PASSED.height };
+}
+
 /** Returns points on a wire as it is drawn: upright at both ends of each piece. */
 export function pointsOn({ points }: Pick<Wire, "points">): Rectangle[] {
   return points.slice(1).flatMap((to, index) => {
@@ -65,14 +73,22 @@ export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: 
   const [taken, crossing] = [new Bands(), new Bands()];
   for (const box of boxes) taken.add(box);
   if (wires.length <= MOST_CROSSING) for (const wire of wires) for (const point of pointsOn(wire)) crossing.add(point);
+  const free = (wanted: Rectangle, point: Point): boolean => wanted.x >= 0 && wanted.x + wanted.width <= width && taken.meeting(wanted).every((each) => each.open === true && contains(each, wanted) && contains(each, { ...point, width: 0, height: 1 }));
+  const passed = new Map<Wire, Point>();
+  for (const wire of wires.filter((each) => each.passed !== "")) {
+    const found = passedPlace(wire, free, crossing);
+    passed.set(wire, found);
+    taken.add(found);
+  }
   const start = ({ points }: Wire): Point => points[0] ?? { x: 0, y: 0 };
   const places = new Map<Wire, Point>();
   for (const wire of wires.filter(({ label }) => label !== "").sort((a, b) => start(a).y - start(b).y || start(a).x - start(b).x)) {
     const size = labelBox(wire);
     let [best, least] = [undefined as Rectangle | undefined, Infinity];
-    pointsOn(wire).slice(0, MOST_TRIED).some((point, index) => [point.x + GAP, point.x - GAP - size.width].some((x) => {
+    const beside = passed.has(wire) ? passedBox(wire).width / 2 + 1 : 0;
+    pointsOn(wire).slice(0, MOST_TRIED).some((point, index) => (beside === 0 ? [GAP] : [GAP, GAP + beside]).flatMap((gap) => [point.x + gap, point.x - gap - size.width]).some((x) => {
       const wanted = { ...size, x, y: index > 0 ? point.y - SIZE / 2 : point.y + (wire.cut ? -2 : 5) };
-      if (x < 0 || x + size.width > width || taken.meeting(wanted).some((each) => !(each.open === true && contains(each, wanted) && contains(each, { ...point, height: 1 })))) return false;
+      if (!free(wanted, point)) return false;
       const crossed = crossing.meeting(wanted).length;
       if (crossed < least) [best, least] = [wanted, crossed];
       return crossed === 0;
@@ -83,8 +99,28 @@ export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: 
   }
   return {
     boxes: boxes.map((box) => (box.open ? { ...box, titleX: titlePlace(box, [...crossing.meeting(headerOf(box)), ...taken.meeting(headerOf(box)).filter(({ open }) => open === undefined)]) } : box)),
-    wires: wires.map((wire) => ({ ...wire, label: places.has(wire) ? wire.label : "", labelAt: places.get(wire) ?? wire.labelAt })),
+    wires: wires.map((wire) => ({ ...wire, label: places.has(wire) ? wire.label : "", labelAt: places.get(wire) ?? wire.labelAt, passedAt: passed.get(wire) ?? wire.passedAt })),
   };
+}
+
+/** Returns where it stands on a wire that it passes nodes that are not drawn: near its end, or further back or beside it where less is in the way. */
+function passedPlace(wire: Wire, free: (wanted: Rectangle, point: Point) => boolean, crossing: Bands): Rectangle {
+  const size = passedBox(wire);
+  const [end = { x: 0, y: 0 }, before = end] = [wire.points.at(-1), wire.points.at(-2)];
+  const last = end.y - PASSED.arrow - size.height;
+  const own = pointsOn(wire);
+  const places = own.filter(({ y }) => y >= (wire.points[0] as Point).y + size.height / 2 + 1 && y <= last + size.height / 2).reverse();
+  const first = { x: end.x + (before.y > last && before.x !== end.x ? (before.x - end.x) / 3 : 0), y: Math.max(last, (wire.points[0] as Point).y + 1) + size.height / 2 };
+  let [best, least] = [undefined as Rectangle | undefined, Infinity];
+  [first, ...places].slice(0, PASSED.tried).some((point) => [-size.width / 2, GAP, -GAP - size.width].some((left) => {
+    const wanted = { ...size, x: point.x + left, y: point.y - size.height / 2 };
+    if (!free(wanted, point)) return false;
+    const mine = left < -GAP && left > -size.width ? own.filter((each) => meets(each, wanted)).length : 0;
+    const crossed = crossing.meeting(wanted).length - mine;
+    if (crossed < least) [best, least] = [wanted, crossed];
+    return crossed <= 0;
+  }));
+  return best ?? { ...size, x: first.x - size.width / 2, y: first.y - size.height / 2 }; // better on something else than not at all
 }
 
 function headerOf({ x, y, width }: Box): Rectangle {

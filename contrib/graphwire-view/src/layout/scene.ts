@@ -3,7 +3,7 @@
 import type { Item, Link } from "../model/items.js";
 import { levelsOf, type Edge, type End, type Folding, type Level, type Port } from "../model/levels.js";
 import { plural, valueFacts } from "../model/values.js";
-import { captionOf, HEADER, sizeOf, wireLabel, type Caption } from "./boxes.js";
+import { captionOf, HEADER, passedText, sizeOf, wireLabel, type Caption } from "./boxes.js";
 import { inColumns, type Arrange } from "./columns.js";
 import { layeredLayout } from "./layered.js";
 import { withTexts } from "./labels.js";
@@ -28,6 +28,10 @@ export interface Wire {
   readonly label: string;
   /** The upper left corner of the label, once it has a place. */
   readonly labelAt: Point;
+  /** What stands on it where nodes that are not drawn reshape or cast what arrives; empty if none do. */
+  readonly passed: string;
+  /** The upper left corner of that, once it has a place. */
+  readonly passedAt: Point;
   /** Whether it ends at the item that uses the values, not at a port on the way. */
   readonly arrives: boolean;
   /** Whether it is the last piece of one that is cut; the label then names where it, and others that end at the box, come from. */
@@ -202,11 +206,12 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
     const stop = stops[index] as Point;
     const arrives = edge.to.member !== null && edge.to.port === null;
     const { links } = edge;
-    if (!cut.has(index)) return [{ links, points: [start, ...(bends[index] ?? []), stop], label: shown, labelAt: stop, arrives, cut: false }];
-    const last: Wire = { links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: sources.get(index) ?? "", labelAt: stop, arrives, cut: true };
+    const ends = { passed: arrives ? passedText(links) : "", passedAt: stop, labelAt: stop };
+    if (!cut.has(index)) return [{ ...ends, links, points: [start, ...(bends[index] ?? []), stop], label: shown, arrives, cut: false }];
+    const last: Wire = { ...ends, links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: sources.get(index) ?? "", arrives, cut: true };
     const isFirst = !labelled.has(`${start.x} ${start.y}`);
     labelled.add(`${start.x} ${start.y}`);
-    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, labelAt: stop, arrives: true, cut: false }, last] : [last];
+    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, labelAt: stop, passed: "", passedAt: stop, arrives: true, cut: false }, last] : [last];
   });
 }
 
@@ -299,6 +304,5 @@ function labelOf({ links }: Edge): string {
   if (values.size > 1) return plural(values.size, "value");
   const [link] = values.values();
   if (link === undefined) return "";
-  const type = wireLabel(valueFacts(link.from.scope.graph, link.value));
-  return links.every(({ isReshaped }) => isReshaped === true) ? `${type} ⇄` : type; // as the sign of operators that do so
+  return wireLabel(valueFacts(link.from.scope.graph, link.value));
 }

@@ -18,8 +18,8 @@ export interface Link {
   readonly argument: string;
   /** In a difference: whether only one of the programs has it. */
   mark?: Mark;
-  /** Whether nodes that are not drawn reshape or copy the value on its way. */
-  readonly isReshaped?: boolean;
+  /** The nodes that are not drawn, and pass the value on: they reshape, copy or cast it. From the first to the last. */
+  readonly via?: readonly Item[];
 }
 
 /** A graph of the program, with the items of its values. */

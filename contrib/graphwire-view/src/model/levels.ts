@@ -52,12 +52,14 @@ export function isDrawn(item: Item, { weights, reshapes }: Folding): boolean {
 export function drawnLink(link: Link, folding: Folding): Link | null {
   if (!isDrawn(link.to, folding)) return null;
   let { from, value } = link;
+  const via: Item[] = [];
   while (!isDrawn(from, folding)) {
     const [first] = from.operands;
     if (first === undefined || makesSizes(from)) return null;
+    via.unshift(from);
     ({ from, value } = first);
   }
-  return from === link.from ? link : { ...link, from, value, isReshaped: true };
+  return from === link.from ? link : { ...link, from, value, via };
 }
 
 /** Returns the innermost visible item that is, or contains, an item. */

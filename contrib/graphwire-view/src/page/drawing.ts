@@ -1,13 +1,14 @@
 /** Draws a scene as SVG. Only what is near the seen part exists as elements, so that size does not matter. */
 
 import { FONT, HEADER, SIGN, hasSign, titleOf } from "../layout/boxes.js";
-import { labelBox } from "../layout/labels.js";
+import { labelBox, passedBox } from "../layout/labels.js";
 import type { Box, Scene, Wire } from "../layout/scene.js";
 import { textWidth } from "../layout/text.js";
 import { contains, meets, type Point, type Rectangle } from "../layout/places.js";
 import { categoryOf, isPassing } from "../model/categories.js";
 import { MARK_SIGNS } from "../model/difference.js";
-import type { Item } from "../model/items.js";
+import type { Item, Link } from "../model/items.js";
+import { valueFacts } from "../model/values.js";
 import { Camera } from "./camera.js";
 import { shownText, svg } from "./elements.js";
 import { Minimap } from "./minimap.js";
@@ -31,6 +32,9 @@ export interface DrawingEvents {
 const READABLE = 0.28;
 /** With more boxes and wires than this in sight, boxes become one shape without texts. */
 const MOST = 3000;
+
+/** The nodes that are not drawn, which the text over what stands for them tells. */
+const MOST_PASSED = 12;
 
 /** The new elements that one frame makes. */
 const PORTION = 200;
@@ -133,7 +137,8 @@ export class Drawing {
   /** Returns what is drawn, from the back to the front. */
   private sprites(boxes: readonly Box[], wires: readonly Wire[], texts: boolean): Sprite[] {
     const { selected, found, colours } = this.decoration;
-    const isNear = (wire: Wire): boolean => selected !== null && wire.links.some(({ from, to }) => from === selected || to === selected);
+    const isNear = (wire: Wire): boolean => selected !== null && wire.links.some(({ from, to, via = [] }) => from === selected || to === selected || via.includes(selected));
+    const told = new Set<Item>();
     const open = boxes.filter((box) => box.open);
     const whole = (box: Box): Sprite => {
       const { item } = box;
@@ -150,6 +155,13 @@ export class Drawing {
       ...(texts ? open.map((box): Sprite => ({ key: box.caption, state: "", isFirst: false, make: () => boxTexts(box, null) })) : []),
       ...boxes.filter((box) => !box.open).map(whole),
       ...(texts ? [...far, ...near].filter(({ label }) => label !== "").map((wire): Sprite => ({ key: wire.points, state: "", isFirst: false, make: () => wireText(wire) })) : []),
+      ...(texts ? [...far, ...near].filter(({ passed }) => passed !== "").map((wire): Sprite => {
+        const item = passedItem(wire);
+        const isFirst = !told.has(item);
+        told.add(item);
+        const isSelected = wire.links.some(({ via = [] }) => selected !== null && via.includes(selected));
+        return { key: wire.links, state: `${isFirst} ${isSelected}`, isFirst: false, make: () => [passedMark(wire, item, isFirst, isSelected)] };
+      }) : []),
     ];
   }
 
@@ -203,7 +215,8 @@ export class Drawing {
   private click(event: MouseEvent): void {
     if (this.camera.wasDrag) return;
     const box = event.target instanceof Element ? event.target.closest("[data-item]") : null;
-    const item = this.scene?.boxes.find((each) => box !== null && String(each.item.id) === box.getAttribute("data-item"))?.item ?? null;
+    const id = box?.getAttribute("data-item") ?? null;
+    const item = this.scene?.boxes.find((each) => String(each.item.id) === id)?.item ?? this.scene?.wires.map(passedItem).find((each) => String(each.id) === id) ?? null;
     const onSign = event.target instanceof Element && event.target.closest(".sign") !== null;
     if (item !== null && item.isGroup && (onSign || event.detail === 2)) this.events.toggle(item);
     else this.events.select(item);
@@ -281,6 +294,27 @@ function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElem
 function wireText(wire: Wire): SVGElement[] {
   const { x, y } = labelBox(wire);
   return [svg("text", { x, y: y + 10, class: "wire-label" }, wire.label)];
+}
+
+/** The node that is selected at what says that a wire passes some: the last. */
+function passedItem({ links }: Wire): Item {
+  return links.findLast(({ via }) => via !== undefined)?.via?.at(-1) ?? (links[0] as Link).to;
+}
+
+/** Returns what says that a wire passes nodes that are not drawn, with their names and what each makes. */
+function passedMark(wire: Wire, item: Item, isFirst: boolean, isSelected: boolean): SVGElement {
+  const { x, y, width, height } = passedBox(wire);
+  const nodes = [...new Set(wire.links.flatMap(({ via = [] }) => via))];
+  const lines = nodes.slice(0, MOST_PASSED).map((node) => `${node.label} · ${node.title}: ${valueFacts(node.scope.graph, node.values[0] ?? "").type}`);
+  if (nodes.length > MOST_PASSED) lines.push(`and ${nodes.length - MOST_PASSED} more`);
+  const label = shownText(`passes ${lines.join("; ")}`);
+  return svg(
+    "g",
+    { class: `passed${isSelected ? " selected" : ""}`, "data-item": item.id, role: "button", "aria-label": `${wire.passed} ${label}`, ...(isFirst ? { id: `box-${item.id}` } : {}) },
+    svg("rect", { x, y, width, height, rx: height / 2 }),
+    svg("text", { x: x + width / 2, y: y + 12, "text-anchor": "middle" }, wire.passed),
+    svg("title", {}, lines.join("\n")),
+  );
 }
 
 /** Returns boxes as one shape. */

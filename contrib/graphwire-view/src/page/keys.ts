@@ -42,7 +42,7 @@ export function listenToKeys(app: App): void {
     event.preventDefault();
     act(app);
     const selected = app.current;
-    if (selected === null) drawing.removeAttribute("aria-activedescendant");
+    if (selected === null || document.getElementById(`box-${selected.id}`) === null) drawing.removeAttribute("aria-activedescendant");
     else drawing.setAttribute("aria-activedescendant", `box-${selected.id}`);
   };
   search.oninput = () => { app.search(search.value); };
@@ -97,8 +97,12 @@ function follow(app: App, direction: "users" | "operands"): Item | null {
   if (inside.length > 0 && direction === "users") return inside.find((item) => boxes.has(item)) ?? null;
   const wires = app.shownScene.wires.flatMap(({ links }) => links);
   for (const link of wires) {
-    const [near, far] = direction === "users" ? [link.from, link.to] : [link.to, link.from];
-    if (!isIn(near, start) || isIn(far, start)) continue;
+    const last = link.via?.slice(-1) ?? []; // what stands on the wire for those that are not drawn
+    const path = direction === "users" ? [link.from, ...last, link.to] : [link.to, ...last, link.from];
+    const at = path.findLastIndex((item) => isIn(item, start));
+    const far = at < 0 ? undefined : path[at + 1];
+    if (far === undefined) continue;
+    if (last.includes(far)) return far;
     for (let at: Item | null = far; at !== null; at = at.parent) if (boxes.has(at) && boxes.get(at)?.open === false) return at;
   }
   return null;
