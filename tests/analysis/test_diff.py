@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
-from inside.analysis import argument_text, diff_lines, module_path
+from inside.analysis import diff_lines, module_path
 from nightly import one_in
 from small_programs import SMALL_PROGRAMS, shared_example
 from torch import nn
@@ -20,14 +20,7 @@ from torch.export import Dim
 import graphwire
 from graphwire import Diff
 from graphwire.schema import (
-    Argument,
-    ComplexValue,
-    Layout,
     Node,
-    RangeValue,
-    ScalarType,
-    SequenceValue,
-    SliceValue,
 )
 
 
@@ -284,32 +277,6 @@ def test_a_difference_to_an_older_file_counts_beside_what_the_file_cannot_hold()
     assert "dialect TRAINING" in [change.name for change in found.not_held]
     assert "Not held by schema 5.3 (torch 2.4)" in str(found)
     assert str(found).index("Nodes:") < str(found).index("Not held")
-
-
-@pytest.mark.parametrize(
-    ("argument", "text"),
-    [
-        (Argument(as_none=True), "None"),
-        (Argument(as_bool=True), "True"),
-        (Argument(as_int=1 << 20000), "a number of 20001 bits"),
-        (Argument(as_float="-Infinity"), "-inf"),
-        (Argument(as_floats=[1e-05, "NaN"]), "[1e-05, nan]"),
-        (Argument(as_complex=ComplexValue(0.5, "Infinity")), "(0.5+infj)"),
-        (Argument(as_range=RangeValue(0, 9, 2)), "range(0, 9, 2)"),
-        (
-            Argument(as_slice=SliceValue(Argument(as_none=True), Argument(as_int=2), Argument(as_none=True))),
-            "slice(None, 2, None)",
-        ),
-        (Argument(as_scalar_type=ScalarType.FLOAT), "float32"),
-        (Argument(as_layout=Layout.SparseCoo), "SparseCoo"),
-        (
-            Argument(as_sequence=SequenceValue("list", [Argument(as_none=True), Argument(as_float="NaN")])),
-            "[None, nan]",
-        ),
-    ],
-)
-def test_literals_are_shown_as_python_writes_them(argument: Argument, text: str) -> None:
-    assert argument_text(argument) == text
 
 
 KINDS = ("relu", "tanh", "sin", "cos", "abs", "exp")
