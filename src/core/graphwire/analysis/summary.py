@@ -57,9 +57,8 @@ def tensors_of_graph(program: schema.Program) -> dict[str, list[HeldTensor]]:
     """Return the tensors that the signature lists, by kind, with sizes from the graph's metadata."""
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
     metas = program.graph_module.graph.tensor_values
-    for spec in program.graph_module.signature.input_specs:
-        if (held := schema.held_by(spec)) is not None:
-            found[held.kind].append(_held(held.name, held.name, metas.get(held.value)))
+    for held in schema.held_in(program.graph_module.signature):
+        found[held.kind].append(_held(held.name, held.name, metas.get(held.value)))
     return found
 
 
@@ -69,8 +68,8 @@ def tensors_of_payloads(
     constants: Mapping[str, schema.PayloadMeta],
 ) -> dict[str, list[HeldTensor]]:
     """Return the tensors that the payload records list, by kind (`parameter`, `buffer`, `constant`)."""
-    specs = filter(None, map(schema.held_by, program.graph_module.signature.input_specs))
-    buffers = {spec.name for spec in specs if spec.kind == "buffer"}
+    needed = schema.held_in(program.graph_module.signature)
+    buffers = {each.name for each in needed if each.kind == "buffer"}
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
     for name, payload in weights.items():
         kind = "parameter" if payload.is_param else "buffer"

@@ -14,7 +14,7 @@ from graphwire.analysis.load_report import Omission
 from graphwire.bridge.tensors.storages import StorageTable
 from graphwire.bridge.torch_compat.fake_tensors import FakeTensors
 from graphwire.registry import NodeCodec, OpHandler, Registry
-from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
+from graphwire.schema import Held, NodeSource, PluginRequirement, SymInt, TensorMeta
 from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of
 from graphwire.wire.payloads import Payloads
@@ -233,6 +233,8 @@ class DecodeContext:
     """The frames of stack traces, as Python prints them."""
     sources: list[Any]
     """The provenance table, as torch's objects."""
+    held: list[Held] = field(default_factory=list)
+    """What the signature refers to."""
     traces: Unfolding = field(default_factory=partial(traces_of, ()))
     """Selects the stack traces to build."""
     provenance: Unfolding = field(default_factory=partial(provenance_of, ()))

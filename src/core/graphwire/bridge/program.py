@@ -170,7 +170,8 @@ def _encode_program(
     )
     record.group_sizes = group_sizes_here(record, context.registry)
     signature.check_entry(record, errors.EncodeError)
-    signature.check_attributes(record, module.graph, program.constants, errors.EncodeError)
+    needed = schema.held_in(record.graph_module.signature)
+    signature.check_attributes(needed, module.graph, program.constants, errors.EncodeError)
     call: Any = program.module_call_graph[0].signature
     names = signature.parameter_names(record, call.in_spec, call.out_spec, errors.EncodeError)
     signature.check_parameters(names, module, errors.EncodeError)
@@ -343,7 +344,7 @@ def decode_program(
     signature.set_object_values(specs, graph)
     tensor_metas.infer_hints(context)
     signature.check_entry(record, errors.DecodeError)
-    signature.check_attributes(record, graph, constants, errors.DecodeError)
+    signature.check_attributes(context.held, graph, constants, errors.DecodeError)
     calls = signature.decode_module_calls(context, module_record.module_call_graph)
     call = calls[0].signature
     names = signature.parameter_names(record, call.in_spec, call.out_spec, errors.DecodeError)
@@ -406,6 +407,7 @@ def decode_context(request: DecodeRequest, *, describes: bool = True) -> DecodeC
         frames=frames,
         traces=traces_of(frames),
         sources=[],
+        held=schema.held_in(request.record.graph_module.signature),
         describes=describes,
         declarers={
             name.removeprefix("metadata_key:"): each
@@ -430,13 +432,11 @@ def decode_values(context: DecodeContext, request: DecodeRequest) -> tuple[dict[
     constants = decode_payloads(
         context, payloads.constants, CONSTANTS, encoded, ties_noted=noted, weights=state
     )
-    check_weights(record, payloads, {**constants, **state})
-    for spec in record.graph_module.signature.input_specs:  # a file may have it in either config
-        if (held := schema.held_by(spec)) is not None:
-            kept = spec.parameter is not None or (spec.buffer is not None and spec.buffer.persistent)
-            own, other = (state, constants) if kept else (constants, state)
-            if held.name not in own and held.name in other:
-                own[held.name] = other.pop(held.name)
+    check_weights(record, context.held, payloads, {**constants, **state})
+    for held in context.held:  # a file may have it in either config
+        own, other = (state, constants) if held.is_kept else (constants, state)
+        if held.name not in own and held.name in other:
+            own[held.name] = other.pop(held.name)
     context.constants = constants
     return state, constants
 

@@ -500,7 +500,7 @@ def check_guards(
 
 
 def check_attributes(
-    record: schema.Program,
+    held: Sequence[schema.Held],
     graph: torch.fx.Graph,
     constants: Mapping[str, Any],
     error: type[GraphwireError],
@@ -508,13 +508,12 @@ def check_attributes(
     """Raise if what the module of a program holds cannot be its attributes.
 
     Args:
+        held: what the signature refers to.
         constants: the constants by name.
 
     Raises:
         error: `ExportedProgram.module` would fail, or read something else.
     """
-    specs = record.graph_module.signature.input_specs
-    held = [each for spec in specs if (each := schema.held_by(spec)) is not None]
     paths = [(each.kind, each.name) for each in held]
     read = graph.find_nodes(op="get_attr")
     if read:

@@ -6,7 +6,7 @@ An argument without a plain form (a subgraph, an operator, a complex number …)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -226,9 +226,11 @@ def walk_nodes(graph: schema.Graph, place: str = "graph_module.graph") -> Iterat
                 yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
 
 
-def uses_operator(graph: schema.Graph, targets: Collection[str]) -> bool:
+def uses_operator(graph: schema.Graph, targets: frozenset[str]) -> bool:
     """Report whether a graph, or a graph inside it, calls one of some operators, given by their serialized names."""
-    return any(node.target in targets for each in schema.graphs_in(graph) for node in each.nodes)
+    return any(
+        not targets.isdisjoint([node.target for node in each.nodes]) for each in schema.graphs_in(graph)
+    )
 
 
 def rename_in_module(module: schema.GraphModule, names: Mapping[str, str]) -> schema.GraphModule:

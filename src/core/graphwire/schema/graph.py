@@ -922,10 +922,14 @@ def graphs_in(graph: Graph) -> Iterator[Graph]:
     graphs = [graph]
     for each in graphs:  # grows while it is walked
         yield each
-        inputs = [named.arg for node in each.nodes for named in node.inputs if named.arg.as_tensor is None]
-        for argument in inputs:
-            if argument.as_graph is not None or _held(argument) != _NOTHING:
-                graphs += subgraphs_in(argument)
+        others = [
+            argument
+            for node in each.nodes
+            for named in node.inputs
+            if (argument := named.arg).as_tensor is None
+            and (argument.as_graph is not None or _held(argument) != _NOTHING)
+        ]
+        graphs += chain.from_iterable(map(subgraphs_in, others))
 
 
 def subgraphs_in(argument: Argument) -> list[Graph]:

@@ -130,14 +130,16 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     """The qualified name of the weight or constant."""
     value: str
     """The name of the input's value in the graph."""
+    is_kept: bool = False
+    """Whether it is a parameter or a persistent buffer, which the state dict has."""
 
 
 def held_by(spec: InputSpec) -> Held | None:
     """Return the weight or constant that an input refers to; None for a value that the caller passes, and for a token."""
     if spec.parameter is not None:
-        return Held("parameter", spec.parameter.parameter_name, spec.parameter.arg.name)
+        return Held("parameter", spec.parameter.parameter_name, spec.parameter.arg.name, True)
     if spec.buffer is not None:
-        return Held("buffer", spec.buffer.buffer_name, spec.buffer.arg.name)
+        return Held("buffer", spec.buffer.buffer_name, spec.buffer.arg.name, spec.buffer.persistent)
     if spec.tensor_constant is not None:
         return Held("constant", spec.tensor_constant.tensor_constant_name, spec.tensor_constant.arg.name)
     if spec.custom_obj is not None:
@@ -245,6 +247,11 @@ class GraphSignature(msgspec.Struct, gc=False):
 
     def __repr__(self) -> str:
         return f"<GraphSignature: {len(self.input_specs)} inputs, {len(self.output_specs)} outputs>"
+
+
+def held_in(signature: GraphSignature) -> list[Held]:
+    """Return the weights and constants that the inputs of a graph refer to, in their order."""
+    return [each for each in map(held_by, signature.input_specs) if each is not None]
 
 
 # ------------------------- name lookups on a graph signature, with the property names of torch's `ExportGraphSignature`

@@ -297,9 +297,7 @@ class Payloads(msgspec.Struct, Mapping[str, Payload], metaclass=_MappingStructMe
         self.check_ties()
         if not self.unread:
             return
-        needed = {
-            held.name for held in map(schema.held_by, program.graph_module.signature.input_specs) if held
-        }
+        needed = {held.name for held in schema.held_in(program.graph_module.signature)}
         refused = [f"{name} ({why})" for name, why in self.unread.items() if name in needed]
         if refused:
             raise DecodeError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from msgspec.structs import astuple
@@ -290,6 +290,7 @@ _LITERALS = [
 ]
 """The positions of variants that need no check."""
 _is_literal = itemgetter(*_LITERALS)
+_name_of = attrgetter("name")
 
 _SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
     ARGUMENT_VARIANTS.index, ("as_sym_int", "as_sym_ints", "as_tensors", "as_device")
@@ -403,7 +404,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: schema.Node) -> bool:
         return False
     inputs, outputs, defined, alone = node.inputs, node.outputs, scope.defined, walk.alone
     if id(inputs) not in walk.sound:
-        given = tuple([named.name for named in inputs])
+        given = tuple(map(_name_of, inputs))
         if given not in walk.good_inputs and not _are_good_names(walk, given):
             return False
         for named in inputs:

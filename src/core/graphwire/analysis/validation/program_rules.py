@@ -80,6 +80,7 @@ from graphwire.schema import (
     Program,
     RangeConstraint,
     decode_float,
+    held_in,
     value_name,
     variant_and_content,
 )
@@ -627,7 +628,8 @@ def check_saved_program(
     """
     try:
         names = payload_name_problems([*weights, *constants])
-        problems = [*validate(program, sound), *missing_values(program, weights, constants), *names]
+        needed = held_in(program.graph_module.signature)
+        problems = [*validate(program, sound), *missing_values(program, needed, weights, constants), *names]
     except (TypeError, AttributeError, ValueError, LookupError) as error:
         # Records of a wrong type. No reader makes such records.
         raise EncodeError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from keyword import kwlist
 from math import prod
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from graphwire.schema import (
     Composition,
     CustomObjArgument,
     Device,
+    Held,
     Layout,
     Node,
     PayloadMeta,
@@ -39,7 +40,7 @@ from graphwire.schema import (
     TensorMeta,
     ValueMetadata,
     fault_of_extents,
-    held_by,
+    held_in,
 )
 from graphwire.schema.texts.metadata import GRAMMARS
 
@@ -542,15 +543,21 @@ def tensor_difference(held: TensorFacts, stated: TensorFacts) -> str:
 
 
 def payload_differences(
-    program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
+    program: Program,
+    needed: Sequence[Held],
+    weights: Mapping[str, PayloadMeta],
+    constants: Mapping[str, PayloadMeta],
 ) -> Iterator[tuple[str, str]]:
     """Yield the qualified name and the difference of each payload that does not match the graph. Ignores values that codecs
-    wrote."""
+    wrote.
+
+    Args:
+        needed: what the signature refers to.
+    """
     stated = program.graph_module.graph.tensor_values
     equal: set[tuple[int, int]] = set()  # ids of records that the arguments keep alive
-    for spec in program.graph_module.signature.input_specs:
-        held = held_by(spec)
-        if held is None or (value := stated.get(held.value)) is None:
+    for held in needed:
+        if (value := stated.get(held.value)) is None:
             continue
         payload = weights.get(held.name) or constants.get(held.name)
         meta = None if payload is None else payload.tensor_meta
@@ -574,19 +581,22 @@ def weight_problems(
     Args:
         unread: the names of payloads that exist and cannot be read.
     """
+    needed = held_in(program.graph_module.signature)
     return [
-        *missing_values(program, weights, constants, unread),
-        *mismatch_problems(program, payload_differences(program, weights, constants)),
+        *missing_values(program, needed, weights, constants, unread),
+        *mismatch_problems(program, payload_differences(program, needed, weights, constants)),
     ]
 
 
 def missing_values(
     program: Program,
+    needed: Sequence[Held],
     weights: Mapping[str, PayloadMeta],
     constants: Mapping[str, PayloadMeta],
     unread: Collection[str] = (),
 ) -> list[Problem]:
-    """Return a problem for every value in the signature that the payloads lack. Arguments are those of `weight_problems`."""
+    """Return a problem for every value in the signature that the payloads lack. Arguments are those of `weight_problems`, and
+    what the signature refers to."""
     known = (constants, program.encoded_values, unread)
     parts = {part: name for name, encoded in program.encoded_values.items() for part in encoded.tensors}
     return [
@@ -603,8 +613,8 @@ def missing_values(
             "missing-payload",
             f"the program's {held.kind} {quoted(held.name)} is not among its weights and constants",
         )
-        for held in map(held_by, program.graph_module.signature.input_specs)
-        if held is not None and held.name not in weights and not any(held.name in names for names in known)
+        for held in needed
+        if held.name not in weights and not any(held.name in names for names in known)
     ]
 
 

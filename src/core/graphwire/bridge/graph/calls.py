@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -125,6 +126,7 @@ def _encode(scope: EncodeScope, name: str, value: Any, kind: ArgumentKind) -> Na
     return NamedArgument(name, argument, kind, tuples=True)
 
 
+_name_of, _kind_of = attrgetter("name"), attrgetter("kind")
 _LITERALS = frozenset((int, float, bool, str, type(None)))
 
 
@@ -251,8 +253,8 @@ def _is_plain(called: Operator, inputs: list[NamedArgument]) -> bool:
     count = len(inputs)
     if not called.needed <= count <= len(called.positional):
         return False
-    names = tuple([named.name for named in inputs])
-    return names == called.positional[:count] and _KEYWORD not in [n.kind for n in inputs]
+    names = tuple(map(_name_of, inputs))
+    return names == called.positional[:count] and _KEYWORD not in map(_kind_of, inputs)
 
 
 def _decode_by_schema(

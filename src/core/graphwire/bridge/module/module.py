@@ -74,7 +74,7 @@ def decode_module(request: DecodeRequest, *, check_guards: bool = True) -> Progr
         paths=(*state, *constants),
     )
     check_entry(record, DecodeError)
-    check_attributes(record, graph, constants, DecodeError)
+    check_attributes(context.held, graph, constants, DecodeError)
     named = nodes_of(graph, root)
     had_token: set[torch.fx.Node] = set()
     nodes = named[""]

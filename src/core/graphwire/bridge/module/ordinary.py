@@ -107,10 +107,9 @@ def _change(spec: schema.OutputSpec) -> tuple[str, str, str] | None:
 
 
 def _places(signature: schema.GraphSignature) -> set[tuple[str, str]]:
-    held = (schema.held_by(spec) for spec in signature.input_specs)
     inputs = (schema.value_name(each.user_input.arg) for each in signature.input_specs if each.user_input)
     return {
-        *((each.kind, each.name) for each in held if each is not None),
+        *((each.kind, each.name) for each in schema.held_in(signature)),
         *(("input", name) for name in inputs if name is not None),
     }
 

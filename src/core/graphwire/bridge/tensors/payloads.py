@@ -18,7 +18,7 @@ from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
 from graphwire.bridge.tensors.storages import RecordTable, is_plain, placement_of
 from graphwire.bridge.torch_compat.private import buffer_mark, mark_buffer, negative_view, parameter_of
 from graphwire.bridge.torch_compat.pytree import class_name
-from graphwire.schema import EncodedValue, PayloadMeta, Program, SymInt, TensorMeta, held_by
+from graphwire.schema import EncodedValue, Held, PayloadMeta, Program, SymInt, TensorMeta, held_by, held_in
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads, known_integers, strided_bytes
 
 
@@ -351,7 +351,7 @@ def record_edited_values(record: Program, payloads: Payloads, values: Mapping[st
     Args:
         values: the weights and constants by qualified name.
     """
-    edited = list(_differences(record, payloads, values))
+    edited = list(_differences(record, held_in(record.graph_module.signature), payloads, values))
     if edited:
         record.edited_values = [name for name, _ in edited]
         warnings.warn(
@@ -361,26 +361,31 @@ def record_edited_values(record: Program, payloads: Payloads, values: Mapping[st
         )
 
 
-def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+def check_weights(
+    record: Program, needed: Sequence[Held], payloads: Payloads, values: Mapping[str, Any]
+) -> None:
     """Raise if weights or constants are missing, or differ from the graph's description without being recorded as edited.
 
     torch records no edits, so for a program that torch wrote a difference is a warning.
 
     Args:
+        needed: what the signature refers to.
         values: the weights and constants by qualified name.
 
     Raises:
         DecodeError: all of them are missing, as in a document without payloads.
         ValidationError: some are missing or differ; the error lists all of them.
     """
-    missing = value_rules.missing_values(record, payloads.weights, payloads.constants, payloads.unread)
+    missing = value_rules.missing_values(
+        record, needed, payloads.weights, payloads.constants, payloads.unread
+    )
     if missing and not payloads.weights and not payloads.constants:
         raise errors.DecodeError(
             f"the program needs {len(missing)} weights and constants, and all are missing ({missing[0].message})",
             remedy="Pass them: from_schema(program, payloads)",
         )
     differences = [
-        each for each in _differences(record, payloads, values) if each[0] not in record.edited_values
+        each for each in _differences(record, needed, payloads, values) if each[0] not in record.edited_values
     ]
     if differences and record.producer is None:
         warnings.warn(
@@ -413,13 +418,15 @@ def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[errors.
             yield errors.Problem(place, "kind", message)
 
 
-def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _differences(
+    record: Program, needed: Sequence[Held], payloads: Payloads, values: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     """Yield each tensor that differs from the graph's description, with the difference: plain ones, then those of codecs."""
-    yield from value_rules.payload_differences(record, payloads.weights, payloads.constants)
+    yield from value_rules.payload_differences(record, needed, payloads.weights, payloads.constants)
     if not record.encoded_values:
         return
     stated = record.graph_module.graph.tensor_values
-    for held in filter(None, map(held_by, record.graph_module.signature.input_specs)):
+    for held in needed:
         tensor = values.get(held.name)
         if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
             continue
