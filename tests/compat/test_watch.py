@@ -45,6 +45,16 @@ def test_all_that_the_bridge_uses_is_there(facts: Any) -> None:
 
 
 @pytest.mark.slow
+def test_a_release_that_cannot_be_installed_leaves_no_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(SystemExit, match="pass the path of an interpreter"):
+        watch.interpreter_of("99.0.0", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
 def test_what_is_new_and_what_is_gone_is_told(facts: Any) -> None:
     newer = copy.deepcopy(facts)
     newer["schema"]["Node"]["color"] = "str | None (optional)"

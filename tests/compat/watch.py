@@ -13,6 +13,7 @@ import argparse
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -88,8 +89,19 @@ def interpreter_of(version: str, folder: Path) -> Path:
     environment = folder / f"v{version}"
     python = environment / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", f"torch=={version}", "numpy"], check=True)
+        try:
+            subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+            subprocess.run(
+                [python, "-m", "pip", "install", "--quiet", f"torch=={version}", "numpy"], check=True
+            )
+        except BaseException as error:
+            shutil.rmtree(environment, ignore_errors=True)  # else it would be taken for one with the release
+            if not isinstance(error, subprocess.CalledProcessError):
+                raise
+            sys.exit(
+                f"torch {version} cannot be installed: pip says above why. A constraint of the machine may forbid it "
+                f"(`pip config list`). Or pass the path of an interpreter that has it."
+            )
     return python
 
 

@@ -43,6 +43,7 @@ DISTRIBUTIONS = {
     "sqlite": Distribution(ROOT / "contrib/graphwire-sqlite", options=("--weights", "m.sqlite")),
     "bson of before": Distribution(BEFORE / "graphwire-bson", "pymongo>=4.9"),
     "linops of before": Distribution(BEFORE / "graphwire-linops"),
+    "slabs of before": Distribution(BEFORE / "graphwire-slabs"),
 }
 COMMANDS = (("verify",), ("weights",), ("hash", "--weights"), ("inspect",))
 

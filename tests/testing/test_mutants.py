@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import re
@@ -12,6 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+import graphwire.testing
 
 MUTANTS = Path(__file__).with_name("mutants.py")
 SOURCE = MUTANTS.read_text()
@@ -62,6 +65,17 @@ def outcomes() -> dict[tuple[str, str], set[str]]:
         pytest.main([*options, *wanted], plugins=[recorder])
         gc.collect()
     return recorder.outcomes
+
+
+def test_each_assertion_says_what_is_wrong() -> None:
+    """`check-plugin` shows the message, where the values of an assertion say little."""
+    found = {
+        f"{path.name}:{node.lineno}"
+        for path in Path(graphwire.testing.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Assert) and node.msg is None
+    }
+    assert found == set()
 
 
 def test_every_suite_has_mutants() -> None:

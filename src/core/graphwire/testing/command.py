@@ -33,16 +33,22 @@ class CommandContract(ProviderSuite):
 
     def test_the_command_is_installed(self) -> None:
         """An entry point names the plugin, and no other plugin has a command of this name."""
-        assert self.command.name in default_registry().commands
+        assert self.command.name in default_registry().commands, (
+            "no entry point names its plugin, or the plugin is not in force"
+        )
 
     def test_help_is_shown_and_wrong_options_are_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
         """`--help` succeeds, the list of commands has the command, and an unknown option is a mistake of the caller."""
-        assert run_command([self.command.name, "--help"]) == 0
-        assert f"usage: graphwire {self.command.name}" in capsys.readouterr().out
-        assert run_command(["--help"]) == 0
-        assert self.command.name in capsys.readouterr().out
-        assert run_command([self.command.name, "--no-such-option-of-any-command"]) == 2
-        assert "Traceback" not in capsys.readouterr().err
+        assert run_command([self.command.name, "--help"]) == 0, "`--help` does not succeed"
+        assert f"usage: graphwire {self.command.name}" in capsys.readouterr().out, (
+            "`--help` does not begin with its usage"
+        )
+        assert run_command(["--help"]) == 0, "`graphwire --help` does not succeed"
+        assert self.command.name in capsys.readouterr().out, "`graphwire --help` does not list it"
+        assert run_command([self.command.name, "--no-such-option-of-any-command"]) == 2, (
+            "an unknown option is not a mistake of the caller"
+        )
+        assert "Traceback" not in capsys.readouterr().err, "an unknown option prints a traceback"
 
     def test_calls_succeed(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Each call returns 0, and prints no error."""

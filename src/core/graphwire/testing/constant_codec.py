@@ -62,11 +62,11 @@ class ConstantCodecContract(ProviderSuite):
         return registry_with(self.codec)
 
     def test_it_owns_its_constants_and_nothing_plain(self) -> None:
-        assert self.examples
+        assert self.examples, "`examples` is empty"
         for make in self.examples:
-            assert self.codec.owns(make()) is True
+            assert self.codec.owns(make()) is True, "`owns` is not True for an example"
         for value in _PLAIN:
-            assert self.codec.owns(value) is False
+            assert self.codec.owns(value) is False, f"`owns` is not False for {type(value).__name__}"
 
     def test_a_constant_comes_back(self) -> None:
         for make in self.examples:
@@ -77,17 +77,21 @@ class ConstantCodecContract(ProviderSuite):
         for make in self.examples:
             tree, tensors = self.codec.encode(make())
             measure_tree(tree)
-            assert all(isinstance(tensor, torch.Tensor) for tensor in tensors)
+            assert all(isinstance(tensor, torch.Tensor) for tensor in tensors), (
+                "`encode` returns something else than tensors"
+            )
 
     def test_the_same_constant_makes_the_same_tree_and_no_tensor_is_copied(self) -> None:
         for make in self.examples:
             value = make()
             (one, tensors), (other, more) = self.codec.encode(value), self.codec.encode(value)
-            assert same_tree(one, other)
-            assert len(tensors) == len(more)
+            assert same_tree(one, other), "the same constant makes another tree"
+            assert len(tensors) == len(more), "the same constant makes another number of tensors"
             for first, second in zip(tensors, more, strict=True):
                 assert_same_values(first, second)
-                assert first is second or not self.shares_memory or _storage(first) == _storage(second)
+                assert first is second or not self.shares_memory or _storage(first) == _storage(second), (
+                    "`encode` copies a tensor"
+                )
 
     def test_a_file_keeps_it(self, registry: Registry) -> None:
         for make in self.examples:
@@ -95,7 +99,9 @@ class ConstantCodecContract(ProviderSuite):
             program = _program()
             program.constants["kept"] = value
             record, payloads = to_schema(program, registry=registry)
-            assert [each.codec for each in record.encoded_values.values()][:1] == [self.codec.name]
+            assert [each.codec for each in record.encoded_values.values()][:1] == [self.codec.name], (
+                "another codec encodes the example"
+            )
             loaded = from_schema(record, payloads, registry=registry)
             self._assert_again(loaded.constants["kept"], value)
 
@@ -115,10 +121,14 @@ class ConstantCodecContract(ProviderSuite):
             loaded = loads(dumps(program, registry=registry), registry=registry)
             again = loaded.state_dict["kept"]
             self._assert_again(again, value)
-            assert isinstance(again, torch.nn.Parameter) == is_param
-            assert again.requires_grad == requires_grad
-            assert loaded.state_dict["tied"] is again
-            assert loaded.constants["kept_too"] is again
+            assert isinstance(again, torch.nn.Parameter) == is_param, (
+                "a parameter is none after a load, or the other way round"
+            )
+            assert again.requires_grad == requires_grad, "`requires_grad` is another after a load"
+            assert loaded.state_dict["tied"] is again, "two names of one weight are two weights after a load"
+            assert loaded.constants["kept_too"] is again, (
+                "a weight that is a constant, too, is two after a load"
+            )
 
     def test_another_process_loads_what_this_one_wrote(self, registry: Registry, tmp_path: Path) -> None:
         """The tree and tensors must contain the whole value: state of a codec or its classes does not reach the process that
@@ -157,7 +167,7 @@ class ConstantCodecContract(ProviderSuite):
             list(pool.map(work, range(16)))
 
     def _assert_again(self, again: Any, value: Any) -> None:
-        assert type(again) is type(value)
+        assert type(again) is type(value), "a load makes another class"
         self.assert_same(again, value)
 
 

@@ -89,16 +89,16 @@ class OpHandlerContract(ProviderSuite, ProgramSuite):
                 assert target is not None, f"{name} is not resolved"
                 problem = f"{name} resolves to {target!r}, which no node of the program calls"
                 assert id(target) in targets, problem
-                assert self.handler.resolve(name) is target
+                assert self.handler.resolve(name) is target, f"another look-up of {name} finds another object"
                 # Another handler may name the target; this one then returns None.
-                assert self.handler.name_of(target) in {name, None}
+                assert self.handler.name_of(target) in {name, None}, f"`name_of` gives {name} another name"
 
     def test_unknown_names_give_nothing(self) -> None:
         names = [prefix + ending for prefix in self.handler.prefixes for ending in _ENDINGS]
         before = set(sys.modules)
         for name in ["", *names, *self.unknown]:
             assert self.handler.resolve(name) is None, f"{name[:80]!r} is resolved"
-        assert "antigravity" not in set(sys.modules) - before
+        assert "antigravity" not in set(sys.modules) - before, "a name in a file made it import a module"
 
     def test_what_is_no_operator_has_no_name(self) -> None:
         for target in _NO_TARGETS:
@@ -117,11 +117,15 @@ class OpHandlerContract(ProviderSuite, ProgramSuite):
     def test_the_file_says_its_version(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         for program in exported:
             versions = to_schema(program, registry=registry)[0].opset_version
-            assert versions.get(self.handler.namespace, 0) == self.handler.opset_version
+            assert versions.get(self.handler.namespace, 0) == self.handler.opset_version, (
+                "the file states another version than the handler"
+            )
 
     def test_its_history_has_no_gap(self) -> None:
         known = {(s.from_version, s.to_version) for s in self.steps if s.namespace == self.handler.namespace}
-        assert not self.steps or {(v, v + 1) for v in range(1, self.handler.opset_version)} <= known
+        assert not self.steps or {(v, v + 1) for v in range(1, self.handler.opset_version)} <= known, (
+            "the history has a gap"
+        )
 
     def test_threads_do_not_meet(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         saved = [dumps(program, registry=registry) for program in exported]
@@ -130,7 +134,7 @@ class OpHandlerContract(ProviderSuite, ProgramSuite):
             return all(dumps(loads(data, registry=registry), registry=registry) == data for data in saved)
 
         with ThreadPoolExecutor(4) as pool:
-            assert all(pool.map(work, range(4)))
+            assert all(pool.map(work, range(4))), "threads that use it at once find something else"
 
     def test_whatever_stands_in_a_file_is_read_or_refused(
         self, registry: Registry, exported: list[ExportedProgram]
@@ -143,7 +147,9 @@ class OpHandlerContract(ProviderSuite, ProgramSuite):
             for inputs in ([], junk[:1], junk, list(reversed(junk)), junk * 20):
                 with suppress(GraphwireError):
                     call = self.handler.decode_node(target, inputs, lambda argument: argument)
-                    assert call is None or list(map(type, call)) == [tuple, dict]
+                    assert call is None or list(map(type, call)) == [tuple, dict], (
+                        "`decode_node` returns something else than a tuple and a dict, or None"
+                    )
 
     def _owns(self, registry: Registry, name: str) -> bool:
         owner: Any = inspect.unwrap(cast("Any", registry.op_handler(name)))

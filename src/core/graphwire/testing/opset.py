@@ -73,18 +73,20 @@ class OpsetContract(ProgramSuite):
     # Attributes of steps
 
     def test_each_is_a_step_of_one_namespace(self) -> None:
-        assert self.steps
-        assert {step.namespace for step in self.steps} == {self.namespace}
+        assert self.steps, "`steps` is empty"
+        assert {step.namespace for step in self.steps} == {self.namespace}, (
+            "the steps have several namespaces"
+        )
         for step in self.steps:
-            assert isinstance(step, OpsetUpgrader)
-            assert min(step.from_version, step.to_version) >= 1
-            assert abs(step.to_version - step.from_version) == 1
+            assert isinstance(step, OpsetUpgrader), "a step lacks members"
+            assert min(step.from_version, step.to_version) >= 1, "versions are counted from 1"
+            assert abs(step.to_version - step.from_version) == 1, "the versions of a step are one apart"
 
     def test_each_operator_is_rewritten_by_one_function_a_step(self) -> None:
         seen: set[tuple[int, int, str]] = set()
         for step in self.steps:
             for name, function in step.operators.items():
-                assert callable(function)
+                assert callable(function), f"what rewrites {name} is no function"
                 assert (step.from_version, step.to_version, name) not in seen, name
                 seen.add((step.from_version, step.to_version, name))
 
@@ -101,12 +103,14 @@ class OpsetContract(ProgramSuite):
         for record, version in itertools.product(records, range(1, self.newest + 1)):
             with suppress(OpsetError):
                 changed = apply(record, plan_for(record, registry, wanted={self.namespace: version}))
-                assert marked_operators(changed) - marked_operators(record) <= declared
+                assert marked_operators(changed) - marked_operators(record) <= declared, (
+                    "`propagates` lacks an operator whose results a step leaves without metadata"
+                )
 
     def test_the_way_up_has_no_gap(self) -> None:
         known = {(step.from_version, step.to_version) for step in self.steps}
-        assert {(v, v + 1) for v in range(1, self.newest)} <= known
-        assert max(itertools.chain.from_iterable(known)) == self.newest
+        assert {(v, v + 1) for v in range(1, self.newest)} <= known, "the way up has a gap"
+        assert max(itertools.chain.from_iterable(known)) == self.newest, "a step goes beyond `newest`"
 
     def test_its_modules_import_nothing_heavy(self) -> None:
         functions = [function for step in self.steps for function in step.operators.values()]
@@ -118,15 +122,19 @@ class OpsetContract(ProgramSuite):
     def test_every_document_comes_up_and_is_valid(self, registry: Registry) -> None:
         for path in self.documents:
             data = self._upgraded(path, registry)
-            assert verify(data, registry=registry) == []
-            assert _record(data, registry).opset_version[self.namespace] == self.newest
+            assert verify(data, registry=registry) == [], f"{path} is not valid after the upgrade"
+            assert _record(data, registry).opset_version[self.namespace] == self.newest, (
+                f"{path} does not come up to `newest`"
+            )
             assert self._upgraded(path, registry) == data, "another upgrade of the same file differs"
 
     def test_an_upgraded_document_needs_no_upgrade(self, registry: Registry) -> None:
         for path in self.documents:
             data = self._upgraded(path, registry)
-            assert not any(each.steps for each in plan_upgrade(data, registry=registry).values())
-            assert self._upgraded(data, registry) == data
+            assert not any(each.steps for each in plan_upgrade(data, registry=registry).values()), (
+                f"{path} needs another upgrade after its upgrade"
+            )
+            assert self._upgraded(data, registry) == data, f"another upgrade changes {path}"
 
     def test_a_document_computes_the_same_upgraded_before_or_while_it_is_loaded(
         self, registry: Registry
@@ -140,9 +148,11 @@ class OpsetContract(ProgramSuite):
     def test_the_plan_names_the_nodes_that_it_touches(self, registry: Registry) -> None:
         for path in self.documents:
             for planned in plan_upgrade(path, registry=registry).values():
-                assert planned.problems == ()
+                assert planned.problems == (), f"{path} cannot be upgraded"
                 for step in planned.steps:
-                    assert all(node.place.startswith("graph_module.graph.") for node in step.nodes)
+                    assert all(node.place.startswith("graph_module.graph.") for node in step.nodes), (
+                        "a place in the plan is no node"
+                    )
 
     # Downgrades and upgrades
 
@@ -150,8 +160,10 @@ class OpsetContract(ProgramSuite):
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
         for program, version, data in self._downgraded(exported, registry):
-            assert verify(data, registry=registry) == []
-            assert _record(data, registry).opset_version[self.namespace] == version
+            assert verify(data, registry=registry) == [], f"the program is not valid in version {version}"
+            assert _record(data, registry).opset_version[self.namespace] == version, (
+                f"the file does not state version {version}"
+            )
             torch.testing.assert_close(
                 run_program(loads(data, registry=registry), program.example_inputs),
                 run_program(program),
@@ -160,7 +172,9 @@ class OpsetContract(ProgramSuite):
     def test_outputs_keep_their_names(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         for program, _, data in self._downgraded(exported, registry):
             names = SignatureNames(_record(data, registry).graph_module.signature)
-            assert names.user_outputs == program.graph_signature.user_outputs
+            assert names.user_outputs == program.graph_signature.user_outputs, (
+                "outputs of the program have other names after a downgrade"
+            )
 
     def test_steps_change_no_program_that_they_are_given(
         self, registry: Registry, exported: list[ExportedProgram]
@@ -171,7 +185,7 @@ class OpsetContract(ProgramSuite):
             for version in range(1, self.newest):
                 with suppress(OpsetError):
                     apply(record, plan_for(record, registry, wanted={self.namespace: version}))
-                assert record == before
+                assert record == before, "a step changes the program that it is given"
 
     def test_what_stands_in_a_file_is_rewritten_or_refused(
         self, registry: Registry, exported: list[ExportedProgram]
@@ -212,7 +226,9 @@ class OpsetContract(ProgramSuite):
 
         with ThreadPoolExecutor(4) as pool:
             results = list(pool.map(work, range(8)))
-        assert all(each == results[0] for each in results)
+        assert all(each == results[0] for each in results), (
+            "threads that use the steps at once make different files"
+        )
 
     def _upgraded(self, source: Path | bytes, registry: Registry) -> bytes:
         stream = io.BytesIO()
@@ -234,7 +250,7 @@ class OpsetContract(ProgramSuite):
             return dumps(program, opset_version={self.namespace: version}, registry=registry)
         except OpsetError as error:
             problems = error.problems
-        assert all(problem.place for problem in problems)
+        assert all(problem.place for problem in problems), "a refusal has no place"
         self._fail_of_failures(problems)
         return None
 

@@ -56,7 +56,7 @@ class ProgramSuite:
     @pytest.fixture
     def exported(self) -> list[ExportedProgram]:
         """Return the programs, exported once."""
-        assert self.programs
+        assert self.programs, "`programs` is empty"
         return [_exported(make) for make in self.programs]
 
 

@@ -61,11 +61,11 @@ class TreespecContract(ProviderSuite):
         assert types.by_container, types.failures
         for container, served in types.by_container.items():
             assert is_flattened(container), f"{container} is not a registered pytree node"
-            assert types.by_name[served.name] is served
-            assert served.serializer == self.serializer
+            assert types.by_name[served.name] is served, f"{served.name} is not found under its name"
+            assert served.serializer == self.serializer, f"another serializer has {served.name}"
 
     def test_there_are_examples(self, registry: Registry) -> None:
-        assert self.examples
+        assert self.examples, "`examples` is empty"
         for example, spec in zip(self.examples, self._specs(), strict=True):
             known = registry.container_types.all.by_container
             assert spec.type in known, f"{example!r} is not one of its containers"
@@ -74,7 +74,9 @@ class TreespecContract(ProviderSuite):
         for example, spec in zip(self.examples, self._specs(), strict=True):
             context = context_of(spec)
             version, tree = self.serializer.dump_context(context)
-            assert 1 <= version <= self.serializer.version
+            assert 1 <= version <= self.serializer.version, (
+                f"version {version} is none from 1 to {self.serializer.version}"
+            )
             is_json = same_tree(json.loads(json.dumps(tree)), tree)
             assert is_json, f"the context of {example!r} is not JSON: {tree!r}"
             again = self.serializer.load_context(tree, version)
@@ -84,25 +86,35 @@ class TreespecContract(ProviderSuite):
         for example in self.examples:
             children, spec = flatten_one(example)
             again = decode_treespec(encode_treespec(spec, registry), registry)
-            assert again == spec
+            assert again == spec, f"{example!r} comes back as {again}"
             made = unflatten(children, again)
             # Not the type of the example: a registration may rebuild another type, as that of `torch.Size` does.
-            assert type(made) is type(unflatten(children, spec))
+            assert type(made) is type(unflatten(children, spec)), (
+                f"{example!r} comes back as {type(made).__name__}"
+            )
             assert_same_values(flatten_one(made)[0], children)
 
     def test_equal_containers_have_equal_text(self, registry: Registry) -> None:
         for spec, spec_again in zip(self._specs(), self._specs(), strict=True):
             text = encode_treespec(spec, registry)
-            assert text == encode_treespec(spec, registry) == encode_treespec(spec_again, registry)
-            assert encode_treespec(decode_treespec(text, registry), registry) == text
+            assert text == encode_treespec(spec, registry) == encode_treespec(spec_again, registry), (
+                f"equal containers have two texts: {text!r:.200}"
+            )
+            assert encode_treespec(decode_treespec(text, registry), registry) == text, (
+                f"the text of {text!r:.200} is another after it was read"
+            )
 
     def test_the_text_names_the_type_and_the_version(self, registry: Registry) -> None:
         for spec in self._specs():
             name, version = treespec.split_version(
                 str(treespec.parse_treespec(encode_treespec(spec, registry)).type)
             )
-            assert registry.container_types.all.by_name[name].serializer == self.serializer
-            assert version == self.serializer.dump_context(context_of(spec))[0]
+            assert registry.container_types.all.by_name[name].serializer == self.serializer, (
+                f"the text of {spec!r:.200} names another type"
+            )
+            assert version == self.serializer.dump_context(context_of(spec))[0], (
+                f"the text of {spec!r:.200} has another version than its context"
+            )
 
     def test_the_arity_is_the_number_of_children(self, registry: Registry) -> None:
         for example in self.examples:
@@ -110,7 +122,7 @@ class TreespecContract(ProviderSuite):
             arity = self.serializer.arity(spec.type, context_of(spec))
             if arity is None:
                 continue
-            assert arity == len(children)
+            assert arity == len(children), f"`arity` is {arity} for {len(children)} children"
             written = treespec.parse_treespec(encode_treespec(spec, registry))
             wider = replace(written, children=[*written.children, treespec.LEAF])
             with pytest.raises(DecodeError):
@@ -154,7 +166,7 @@ class TreespecContract(ProviderSuite):
             )
 
         with ThreadPoolExecutor(8) as pool:
-            assert all(pool.map(work, range(64)))
+            assert all(pool.map(work, range(64))), "threads that use it at once find something else"
 
     def _specs(self) -> list[Any]:
         """Return the treespec of each example."""

@@ -60,9 +60,11 @@ class WeightStoreContract(ProviderSuite):
 
     def test_it_says_which_types_it_keeps(self) -> None:
         kept = [dtype for dtype in ITEM_SIZES if self.store.keeps(dtype)]
-        assert kept
-        assert all(type(self.store.keeps(dtype)) is bool for dtype in (*ITEM_SIZES, "no_such_type", ""))
-        assert not self.store.keeps("no_such_type")
+        assert kept, "`keeps` is true for no type"
+        assert all(type(self.store.keeps(dtype)) is bool for dtype in (*ITEM_SIZES, "no_such_type", "")), (
+            "`keeps` returns something else than a bool"
+        )
+        assert not self.store.keeps("no_such_type"), "`keeps` is true for a type that does not exist"
         if self.store.takes_storages:
             assert self.store.keeps("uint8"), "storages are bytes"
 
@@ -72,15 +74,17 @@ class WeightStoreContract(ProviderSuite):
         if self.location:
             assert self.store.find(folder, self.location) == self.location, "it need not exist"
         location, _ = self._written(folder, self._some(1))
-        assert self.store.find(folder, location) == location
+        assert self.store.find(folder, location) == location, "`find` does not know what `write` wrote"
 
     def test_it_does_not_find_what_others_wrote(self, folder: Folder) -> None:
         for name in ("notes.txt", "model.bin", "model.pt2", "empty"):
             with folder.create(name) as file:
                 file.write(b"" if name == "empty" else b"PK\3\4 something else" * 100)
-            assert self.store.find(folder, name) is None
-        assert self.store.find(folder, "") is None
-        assert self.store.find(folder, "no/such/file") is None
+            assert self.store.find(folder, name) is None, f"`find` takes {name}, which others wrote"
+        assert self.store.find(folder, "") is None, "`find` takes a folder in which others wrote"
+        assert self.store.find(folder, "no/such/file") is None, (
+            "`find` takes a file that does not exist and has no name of its own"
+        )
 
     def test_what_is_not_there_is_an_error(self, folder: Folder) -> None:
         with pytest.raises(ArchiveError):
@@ -126,8 +130,10 @@ class WeightStoreContract(ProviderSuite):
     def test_equal_content_is_written_once(self, folder: Folder) -> None:
         written = self._written(folder, self._some(5))
         before = _contents(folder)
-        assert self._written(folder, self._some(5)) == written
-        assert _contents(folder) == before
+        assert self._written(folder, self._some(5)) == written, (
+            "equal tensors are written to another location, or under other names"
+        )
+        assert _contents(folder) == before, "equal tensors are written twice"
 
     def test_no_file_is_replaced(self, folder: Folder) -> None:
         given = [self._some(5, seed) for seed in range(3)]
@@ -154,7 +160,7 @@ class WeightStoreContract(ProviderSuite):
         *_, (name, last) = good.items()
         with pytest.raises(_LostError):
             self._written(folder, {**good, name: last._replace(view=_fail)})
-        assert name not in self._names_in(folder)
+        assert name not in self._names_in(folder), "a tensor of a write that failed can be opened"
         self._comes_back(folder, good)
 
     def test_writers_in_parallel_do_not_meet(self, folder: Folder) -> None:
@@ -181,16 +187,20 @@ class WeightStoreContract(ProviderSuite):
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert peak < 80 * _MIB
+        assert peak < 80 * _MIB, (
+            f"writing and opening 160 MiB takes {peak / _MIB:.0f} MiB of memory, which may be 80"
+        )
 
     def test_it_closes_the_files_that_it_opens(self, folder: Folder) -> None:
         watched = _WatchedFolder(folder.path)
         location, names = self._written(watched, self._some(3))
         self._written(watched, self._some(3))
         index = self.store.open(watched, location)
-        assert all(name in index.tensors for name in names.values())
+        assert all(name in index.tensors for name in names.values()), (
+            "the index lacks a tensor that was written"
+        )
         self.store.find(watched, location)
-        assert all(file.closed for file in watched.opened)
+        assert all(file.closed for file in watched.opened), "a file stays open"
 
     # Damage
 
@@ -301,7 +311,7 @@ class WeightStoreContract(ProviderSuite):
         self, folder: Folder, tensors: Mapping[str, NewTensor], location: str | None = None
     ) -> tuple[str, Mapping[str, str]]:
         written, names = self.store.write(folder, self.location if location is None else location, tensors)
-        assert type(written) is str
+        assert type(written) is str, "`write` returns a location that is no text"
         return written, names
 
     def _comes_back(
@@ -315,10 +325,10 @@ class WeightStoreContract(ProviderSuite):
     ) -> None:
         """Assert that a store has exactly these tensors under their names in it."""
         index = self.store.open(folder, location)
-        assert names.keys() == tensors.keys()
+        assert names.keys() == tensors.keys(), "`write` does not name each tensor"
         assert len(set(names.values())) == len(names), "two tensors have one name"
         if not self.store.takes_storages:
-            assert set(index.tensors) == set(names.values())
+            assert set(index.tensors) == set(names.values()), "the index has other tensors than were written"
         for name, new in tensors.items():
             stored = index.tensors[names[name]]
             assert (stored.dtype, tuple(stored.shape)) == (new.dtype, tuple(new.shape)), name
@@ -391,18 +401,20 @@ def _content(folder: Folder, index: StoreIndex, name: str) -> bytes:
     content = bytearray(math.prod(stored.shape) * item)
     covered, strides = 0, row_major(stored.shape)
     for chunk in stored.chunks:
-        assert len(chunk.start) == len(chunk.sizes) == len(stored.shape)
+        assert len(chunk.start) == len(chunk.sizes) == len(stored.shape), (
+            "a chunk has another number of dimensions than its tensor"
+        )
         assert all(
             0 <= first <= whole - size
             for first, size, whole in zip(chunk.start, chunk.sizes, stored.shape, strict=True)
-        )
+        ), "a chunk is not inside of its tensor"
         nbytes = math.prod(chunk.sizes) * item
         part = BufferSource(_bytes_of(folder, index, chunk, nbytes))
         covered += nbytes
         first = sum(at * stride for at, stride in zip(chunk.start, strides, strict=True))
         axes = [Axis(*each) for each in zip(chunk.sizes, row_major(chunk.sizes), strides, strict=True)]
         copy_box(part, 0, memoryview(content), first * item, axes, item)
-    assert covered == len(content)
+    assert covered == len(content), "chunks overlap, or leave out elements"
     return bytes(content)
 
 

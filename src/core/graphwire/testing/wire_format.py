@@ -153,13 +153,17 @@ class WireFormatContract(ProviderSuite):
         data = self.wire_format.encode(SMALL)
         inside = memoryview(b"before" + data + b"after")[6 : 6 + len(data)]
         for buffer in (bytearray(data), memoryview(data), inside, memoryview(bytearray(data))):
-            assert same_tree(self.wire_format.decode(buffer), SMALL)
+            assert same_tree(self.wire_format.decode(buffer), SMALL), (
+                f"a document in a {type(buffer).__name__} is read as another tree"
+            )
 
     def test_a_bound_on_lists_and_dicts_is_kept(self) -> None:
         if not isinstance(self.wire_format, BoundedFormat):
             return
         data = self.wire_format.encode([{} for _ in range(99)])
-        assert self.wire_format.decode_bounded(data, 1000) == [{} for _ in range(99)]
+        assert self.wire_format.decode_bounded(data, 1000) == [{} for _ in range(99)], (
+            "`decode_bounded` reads another tree than `decode`"
+        )
         with pytest.raises(LimitError):
             self.wire_format.decode_bounded(data, 99)
 
@@ -168,14 +172,16 @@ class WireFormatContract(ProviderSuite):
         tree = self.wire_format.decode(buffer)
         buffer[:] = bytes(len(buffer))
         buffer.clear()
-        assert same_tree(tree, SMALL)
+        assert same_tree(tree, SMALL), "the tree changes with the buffer that it was read from"
 
     def test_decoded_trees_are_independent(self) -> None:
         data = self.wire_format.encode({"a": [1], "b": [1]})
         one: Any = self.wire_format.decode(data)
         one["a"].append(2)
-        assert one["b"] == [1]
-        assert self.wire_format.decode(data) == {"a": [1], "b": [1]}
+        assert one["b"] == [1], "lists of one tree are one list"
+        assert self.wire_format.decode(data) == {"a": [1], "b": [1]}, (
+            "a document is another after its tree was changed"
+        )
 
     def test_a_program_sized_tree_takes_no_time(self) -> None:
         node: dict[str, Any] = {
@@ -185,7 +191,7 @@ class WireFormatContract(ProviderSuite):
         tree: Tree = [dict(node, metadata={"stack_trace": f"line {index}"}) for index in range(3000)]
         start = time.perf_counter()
         self._comes_back(tree)
-        assert time.perf_counter() - start < 3
+        assert time.perf_counter() - start < 3, "a tree of the size of a program takes more than 3 s"
 
     def test_records_are_written_as_their_tree_is(self) -> None:
         if not isinstance(self.wire_format, RecordFormat):
@@ -198,7 +204,9 @@ class WireFormatContract(ProviderSuite):
         ):
             record = _Record(1 << 70, "é\n\0", values, [_Record(-1, '"', {}, [])])
             written = self.wire_format.encode_records(record)
-            assert written == self.wire_format.encode(msgspec.to_builtins(record))
+            assert written == self.wire_format.encode(msgspec.to_builtins(record)), (
+                "`encode_records` writes something else than `encode`"
+            )
 
     # Depth
 
@@ -258,7 +266,9 @@ class WireFormatContract(ProviderSuite):
                 data = self.wire_format.encode(tree)
             except FormatError:
                 continue
-            assert same_tree(self.wire_format.decode(data), tree)
+            assert same_tree(self.wire_format.decode(data), tree), (
+                "text with a lone surrogate comes back as other text"
+            )
 
     # Bytes that are not documents
 
@@ -304,16 +314,20 @@ class WireFormatContract(ProviderSuite):
     def test_it_knows_its_own_documents(self) -> None:
         trees: list[Tree] = [{"a": 1}, *(dict.fromkeys(map(str, range(size))) for size in (2, 20, 70_000))]
         for tree in (SMALL, *trees):
-            assert self.wire_format.matches(self.wire_format.encode(tree)[:64])
+            assert self.wire_format.matches(self.wire_format.encode(tree)[:64]), (
+                "`matches` does not know a document that `encode` wrote"
+            )
 
     @pytest.mark.parametrize("head", STRANGERS, ids=repr)
     def test_it_knows_no_strangers(self, head: bytes) -> None:
-        assert not self.wire_format.matches(head)
+        assert not self.wire_format.matches(head), (
+            f"`matches` takes {head!r:.80}, which another format writes"
+        )
 
     @_property
     @given(head=st.binary(max_size=64))
     def test_matches_answers_for_any_head(self, head: bytes) -> None:
-        assert self.wire_format.matches(head) in (True, False)
+        assert self.wire_format.matches(head) in (True, False), "`matches` returns something else than a bool"
 
     # Threads
 
