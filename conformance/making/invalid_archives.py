@@ -66,6 +66,15 @@ def directory_cases() -> Iterator[Case]:
     archive = _base()
     archive.start = b"#!/bin/sh\n"
     yield case("stub", "ARC-1", "bytes precede the first header", archive.build())
+    archive.start = b"PK\x05\x06" + bytes(18)
+    yield case("end_record_in_front", "ARC-1", "an empty archive precedes the first header", archive.build())
+    hidden = Member("program/hidden", b"x", listed=False)
+    yield case(
+        "first_header_without_an_entry",
+        "ARC-1",
+        "the first header belongs to no entry of the directory",
+        _base().build(after=lambda members: members.insert(0, hidden)),
+    )
     yield case("bytes_after_the_end", "ARC-2", "bytes follow the end record", good + b"\x00")
     for name, rule, about, end in (
         (

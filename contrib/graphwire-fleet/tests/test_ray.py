@@ -66,6 +66,30 @@ def test_an_actor_that_dies_is_started_again(tmp_path: Path) -> None:
     assert kept.failures == {}
 
 
+def test_an_actor_that_is_frozen_is_started_again_and_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in {"_ASK_SECONDS": 0.5, "_ANSWER_SECONDS": 4.0}.items():
+        monkeypatch.setattr(f"graphwire_fleet.engine.ray_workers.{name}", seconds)
+    good = {f"{number:03}": "well" for number in range(40)}
+    folder, kept, log = written(tmp_path / "files", good), Kept(), tmp_path / "log"
+    frozen: list[int] = []
+
+    def freeze_actor() -> None:
+        until(lambda: begun(log))
+        child = Path(f"/proc/{min(begun(log))}/stat").read_text()
+        frozen.append(int(child.rpartition(")")[2].split()[1]))
+        os.kill(frozen[0], signal.SIGSTOP)
+
+    freezing = threading.Thread(target=freeze_actor)
+    freezing.start()
+    ran(folder, Deeds(seconds=0.05, log=str(log)), kept, ray="local", batch_files=10)
+    freezing.join()
+    assert Counter(kept.names) == Counter([*good])
+    assert kept.failures == {}
+    assert not is_alive(frozen[0])
+
+
 def test_a_killed_run_goes_on_where_it_was_and_leaves_no_process(tmp_path: Path) -> None:
     good = {f"{number:03}": "well" for number in range(100)}
     files, log, kept = written(tmp_path / "files", good), tmp_path / "log", tmp_path / "kept"

@@ -3,9 +3,10 @@
     python contrib/graphwire-js/test/two_readers.py --count 1000 --seed 7 --only signatures
 
 A file is changed in its bytes; or one of its records is, in its bytes or in its tree, and the archive is sealed again, so that
-checksums and digests are right. Where one reader accepts a file and the other refuses it, or both find different things, the text
-is silent or not clear, a reader is wrong, or the suite lacks the case: an issue of the kind `text`, `reader` or `suite`. The file
-is kept in `build/two-readers`, and the exit code is 1.
+checksums and digests are right; or its headers, or the form of its document, are others than a writer's (`odd_files`). Where one
+reader accepts a file and the other refuses it, or both find different things, the text is silent or not clear, a reader is wrong,
+or the suite lacks the case: an issue of the kind `text`, `reader` or `suite`. The file is kept in `build/two-readers`, and the
+exit code is 1.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[3]
 JS, SUITE, KEPT = ROOT / "contrib/graphwire-js", ROOT / "conformance", ROOT / "build/two-readers"
-sys.path += [str(SUITE), str(ROOT / "tests/fuzz")]
+sys.path += [str(SUITE), str(ROOT / "tests/fuzz"), str(Path(__file__).parent)]
 
 from fuzz import mutated  # noqa: E402
 from making.files import encode, manifest_of  # noqa: E402
 from making.zip_bytes import Member, write_zip  # noqa: E402
+from odd_files import odd_archive, odd_document  # noqa: E402
 
 from graphwire.api.conformance import first_difference, neutral  # noqa: E402
 from graphwire.errors import GraphwireError  # noqa: E402
@@ -236,7 +239,11 @@ def changed_tree(chance: random.Random, tree: Any) -> Any:
     return tree[""]
 
 
-def sealed(data: bytes, change: Callable[[list[Member]], None]) -> bytes:
+def sealed(
+    data: bytes,
+    change: Callable[[list[Member]], None],
+    write: Callable[[list[Member]], bytes] = write_zip,
+) -> bytes:
     """An archive with other records, whose checksums and digests are right."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -251,7 +258,7 @@ def sealed(data: bytes, change: Callable[[list[Member]], None]) -> bytes:
         members.append(manifest_of(members))
     for each in members:
         each.name = f"program/{each.name}"
-    return write_zip(members)
+    return write(members)
 
 
 def _is_tree(data: bytes, suffix: str) -> bool:
@@ -264,11 +271,14 @@ def _is_tree(data: bytes, suffix: str) -> bool:
 
 def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[str, bytes]:
     """A way of change, and the file that it makes."""
-    way = chance.choice(("raw", "bytes", "tree", "tree", "tree", "tree"))
+    way = chance.choice(("raw", "bytes", "tree", "tree", "tree", "tree", "zip", "form"))
     if way == "raw":
         return way, mutated(
             chance, [seed.data, chance.choice(all_seeds).data], (b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06")
         )
+
+    if way == "zip":
+        return way, sealed(seed.data, lambda members: None, partial(odd_archive, chance))
 
     def change(members: list[Member]) -> None:
         chosen = [
@@ -281,6 +291,16 @@ def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[s
         member = chance.choice(configs if configs and chance.random() < 0.4 else chosen)
         suffix = member.name.rpartition(".")[2]
         wire_format = default_registry().wire_format(suffix)
+        if way == "form":
+            written = [each for each in members if each.name.startswith("models/model.")]
+            member = written[0] if written else member
+            suffix = member.name.rpartition(".")[2]
+            try:
+                tree = default_registry().wire_format(suffix).decode(member.data)
+                member.data = odd_document(chance, tree, suffix)
+            except (GraphwireError, OverflowError):  # a record that no format writes
+                member.data = mutated(chance, [member.data], ())
+            return
         if way == "bytes" or not _is_tree(member.data, suffix):
             member.data = mutated(chance, [member.data], TOKENS if suffix == "json" else ())
             return

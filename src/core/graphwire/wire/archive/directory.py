@@ -326,7 +326,7 @@ def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[
 
 
 def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
-    """Add to each entry the offset of the next member. Raise for duplicate names and overlapping members."""
+    """Add to each entry the offset of the next member. Raise for duplicate names, overlapping members, and bytes before them."""
     names: set[str] = set()
     for row in rows:
         if row[0] in names:
@@ -339,4 +339,6 @@ def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
             raise _damaged("the record overlaps another one", name)
         ends[offset] = following
         following = offset
+    if rows and following:
+        raise _damaged("bytes precede the first record")
     return [Entry(*row, ends[row[-1]]) for row in rows]

@@ -348,8 +348,7 @@ class ArchiveReader(Closing):
         if self._source.is_remote:
             edges = ((each.offset, each.offset + _HEADER_BYTES) for each in entries)
             self._source.expect([*edges, *((each.end - _FEW_BYTES, each.end) for each in entries)])
-        first = entries[0].offset if entries else 0
-        found = [("before the first record", first)]
+        found: list[tuple[str, int]] = []
         for entry in entries:
             with suppress(ArchiveError):
                 extra_bytes = _spare_extra_bytes(self._source, entry)
