@@ -25,6 +25,7 @@ import torch
 
 import graphwire
 import graphwire_plugins
+from graphwire.schema import SCHEMA_VERSION, Version
 
 SOURCE = Path(graphwire.__file__)
 
@@ -193,7 +194,7 @@ def test_what_is_read_is_logged(file, caplog, capsys) -> None:
     with caplog.at_level(logging.INFO, "graphwire"):
         graphwire.load(file)
     messages = [each.getMessage() for each in caplog.records]
-    assert f"{file}: read program 'model' of schema 8.20" in messages
+    assert f"{file}: read program 'model' of schema {Version(*SCHEMA_VERSION)}" in messages
     assert messages[-1].startswith(f"load: {file}, ")
     with caplog.at_level(logging.INFO, "graphwire"):
         graphwire.save(graphwire.load(file), f"{file}.copy")
