@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import sympy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+
+from graphwire.registry import TORCH_METADATA
 
 _FACTS = ("dtype", "layout", "device", "requires_grad", "is_leaf")
 _ATOMS = (
@@ -23,6 +26,38 @@ _FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _NO_FIELDS = frozenset(("__dict__", "__weakref__", "meta", "_sort_key"))
 _OF_THE_PROCESS = frozenset(("FakeTensorMode", "ShapeEnv", "FakeTensorConverter"))
 """torch's classes of what a trace works with. Symbols, their ranges and hints are compared where values have them."""
+
+_GRAPH = r"_graph_module(\._modules\[\])*\."
+NOT_KEPT = {
+    _GRAPH
+    + r"_graph\._graph_namespace\..+": "names that torch's tracing used up before it renamed the nodes",
+    _GRAPH + r"_graph\._find_nodes_lookup_table\.table\..+": "empty rows of nodes that were erased",
+    _GRAPH + r"_graph\._tracer_cls:type": "the tracer, which is no part of what it made",
+    _GRAPH
+    + r"_graph\._co_fields\..+": "where the function stands that was traced, on the machine that exported",
+    _GRAPH
+    + r"meta\.(partition_names|dynamo_compile_id|module_call_specs)": "notes of torch's passes for one another",
+    r"_graph_module(\._modules\[\])+\.meta\.inline_constraints": "ranges that torch notes of the whole program",
+    r"_graph_module(\._modules\[\])*\._(code:value|lineno_map(\[\]:value|\..+))": "the code of a graph that was changed since",
+    _GRAPH + r"_modules\..+": "a submodule that no node reads, and the order of the others",
+    r"_graph_signature\.input_specs\[\]\.arg\.fake_val:type": "the stand-in of a script object; torch's load makes none",
+    _GRAPH
+    + r"_graph\.nodes\[\]\.meta\.("
+    + "|".join(TORCH_METADATA)
+    + ")": "notes of torch for the process only",
+    _GRAPH + r"_graph\.nodes\[\]\.(users|_input_nodes)\.order": "the order in which users were added",
+    _GRAPH + r"_graph\.nodes\[\]\.meta\.unbacked_bindings": "found at load, from the values",
+    r"_graph_module(\._modules\[\])+(\._buffers)?\.\w+": "a tensor that a subgraph's module holds, which is a buffer",
+    _GRAPH + r"meta\.order": "notes have no order",
+    r"(_example_inputs(\[\])+|_state_dict\[\])\.(_specialize_on|_dynamo_.+)": "marks of torch's compiler on what it was given",
+}
+"""What of the attributes of a program may differ after a load, and why."""
+
+
+def lost_attributes(program: Any, loaded: Any) -> list[str]:
+    """The `differences` of a loaded program, without what may differ."""
+    found = differences(program, loaded)
+    return [name for name in found if not any(re.fullmatch(each, name) for each in NOT_KEPT)]
 
 
 def differences(one: Any, other: Any) -> list[str]:
@@ -40,6 +75,8 @@ def _differing(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]
         yield from (f"{path}:{fact}" for fact in facts if facts[fact] != others[fact])
         if not isinstance(one, FakeTensor):
             yield from (f"{path}.{key}" for key in vars(one).keys() ^ vars(other).keys())
+        return
+    if _is_nothing(one) and _is_nothing(other):
         return
     if type(one) is not type(other) and not (
         isinstance(one, torch.fx.GraphModule) and isinstance(other, torch.fx.GraphModule)
@@ -76,16 +113,20 @@ def _differing(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]
         yield from _differing_attributes(one, other, path, seen)
 
 
+def _is_nothing(value: Any) -> bool:
+    """Whether a value is None, or a container or text without contents, which say the same."""
+    return value is None or (isinstance(value, (str, dict, list, tuple)) and not value)
+
+
 def _differing_attributes(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]) -> Iterator[str]:
     if isinstance(one, torch.fx.Graph):
         if len(one.nodes) != len(other.nodes):
             yield f"{path}.nodes:size"
         for node, its in zip(one.nodes, other.nodes, strict=False):
             yield from _differing_attributes(node, its, f"{path}.nodes[]", seen)
-            # `graphwire.testing.snapshots` compares the values. Nothing and no entries say the same.
+            # `graphwire.testing.snapshots` compares the values.
             keys, others = (
-                {k for k, v in each.meta.items() if v is not None and not (isinstance(v, dict) and not v)}
-                for each in (node, its)
+                {key for key, held in each.meta.items() if not _is_nothing(held)} for each in (node, its)
             )
             yield from (f"{path}.nodes[].meta.{key}" for key in keys ^ others)
     ours, theirs = _attributes(one), _attributes(other)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from attribute_differences import differences
+from attribute_differences import lost_attributes
 from construct import Call, quiet
 from families import CONSTRUCTS
 from inside.testing import Snapshot, snapshot
@@ -24,7 +24,6 @@ from torch_construction import assert_made_as_by_torch
 import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning
 from graphwire.hooks import default_registry
-from graphwire.registry import TORCH_METADATA
 from graphwire.testing import assert_same_program, assert_same_values
 
 FORMATS = ("json", "msgpack", "cbor")
@@ -37,7 +36,7 @@ class Made(NamedTuple):
 
     snapshot: Snapshot
     lost: list[str]
-    """The attributes in which the loaded program differs (`attribute_differences`)."""
+    """The attributes in which the loaded program differs, but those that may (`attribute_differences`)."""
     told: list[str]
     """What the saves warn of."""
     graphs: list[torch.fx.Graph]
@@ -64,7 +63,7 @@ def made(key: str) -> Made:
         ]
         modules = program.graph_module.modules()
         graphs = [each.graph for each in modules if isinstance(each, torch.fx.GraphModule)]
-        lost = differences(program, graphwire.loads(saved["json"]))
+        lost = lost_attributes(program, graphwire.loads(saved["json"]))
         return Made(before, lost, named, graphs, saved, hashes, _results(program, construct.calls))
 
 
@@ -95,33 +94,8 @@ def test_it_comes_back_as_it_was_saves_to_the_same_bytes_and_computes_the_same(k
             assert_same_values(_results(loaded, CONSTRUCTS[key].calls), expected.results)
 
 
-_GRAPH = r"_graph_module(\._modules\[\])*\."
-NOT_KEPT = {
-    _GRAPH
-    + r"_graph\._graph_namespace\..+": "names that torch's tracing used up before it renamed the nodes",
-    _GRAPH + r"_graph\._find_nodes_lookup_table\.table\..+": "empty rows of nodes that were erased",
-    _GRAPH + r"_graph\._tracer_cls:type": "the tracer, which is no part of what it made",
-    _GRAPH
-    + r"_graph\._co_fields\..+": "where the function stands that was traced, on the machine that exported",
-    _GRAPH
-    + r"meta\.(partition_names|dynamo_compile_id|module_call_specs)": "notes of torch's passes for one another",
-    r"_graph_module\._(code:value|lineno_map(\[\]:value|\..+))": "the code of a graph that was changed since",
-    r"_graph_module\._modules\..+": "a submodule that no node reads",
-    r"_graph_signature\.input_specs\[\]\.arg\.fake_val:type": "the stand-in of a script object; torch's load makes none",
-    _GRAPH
-    + r"_graph\.nodes\[\]\.meta\.("
-    + "|".join(TORCH_METADATA)
-    + ")": "notes of torch for the process only",
-    _GRAPH + r"_graph\.nodes\[\]\.(users|_input_nodes)\.order": "the order in which users were added",
-    _GRAPH + r"meta\.order": "notes have no order",
-    r"(_example_inputs(\[\])+|_state_dict\[\])\.(_specialize_on|_dynamo_.+)": "marks of torch's compiler on what it was given",
-}
-"""What of the attributes of a program may differ after a load, and why."""
-
-
 def test_no_attribute_that_its_objects_have_differs_but_those_listed(key: str) -> None:
-    lost = [name for name in made(key).lost if not any(re.fullmatch(each, name) for each in NOT_KEPT)]
-    assert lost == []
+    assert made(key).lost == []
     assert not re.search(r"not saved: .*(the (attribute|submodule) '|hooks of)", "\n".join(made(key).told))
 
 

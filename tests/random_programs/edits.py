@@ -15,7 +15,7 @@ from types import MappingProxyType
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
-from random_programs import interface_edits, node_edits, noted_edits, pass_edits
+from random_programs import holder_edits, interface_edits, node_edits, noted_edits, pass_edits
 from random_programs.editing import Editing
 
 __all__ = ["EDITS", "Editing", "edit"]
@@ -23,7 +23,8 @@ __all__ = ["EDITS", "Editing", "edit"]
 EDITS: Mapping[str, Callable[[Editing], str | None]] = MappingProxyType(
     {
         function.__name__: function
-        for function in (*node_edits.EDITS, *pass_edits.EDITS, *noted_edits.EDITS, *interface_edits.EDITS)
+        for module in (node_edits, pass_edits, noted_edits, interface_edits, holder_edits)
+        for function in module.EDITS
     }
 )
 """Each kind of edit by its name. It tells what it did, or None where a program has nothing to do it with."""

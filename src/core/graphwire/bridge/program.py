@@ -125,20 +125,23 @@ def encode_program(
 def _encode_program(
     program: ExportedProgram, context: EncodeContext, tables: RecordTables
 ) -> tuple[schema.Program, Payloads]:
+    from graphwire.bridge.graph import unsaved
+
     module = program.graph_module
     graph = encode_graph(context, module, top_level=True)
-    metadata.note_attributes(context, program, "the program")
+    unsaved.note_attributes(context, program, "the program")
     calls = signature.encode_module_calls(context, program.module_call_graph, graph.copies)
     _note_containers(context, graph, calls)
     encoded: dict[str, schema.EncodedValue] = {}
     held = {**context.constants, **program.constants}
+    unsaved.note_targets(context, module, (*program.state_dict, *held))
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
     others = {*program.state_dict, *weights}
     constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)
-    examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
+    called: Any = program.module_call_graph[0].signature
+    examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs, called)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
     texts = {"custom": metadata.encode_custom(context, custom)} if custom else {}
-    metadata.tell_unsaved(context)
     metadata.encode_declared(context, module.meta, texts)
     ranges = tensor_metas.encode_ranges(program.range_constraints)
     record = schema.Program(
@@ -176,6 +179,8 @@ def _encode_program(
     names = signature.parameter_names(record, call.in_spec, call.out_spec, errors.EncodeError)
     signature.check_parameters(names, module, errors.EncodeError)
     _check_encoded(context, program, record)
+    signature.note_unkept(context, program, record.graph_module.signature)
+    unsaved.tell_unsaved(context)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
     record_edited_values(record, payloads, {**held, **program.state_dict})
@@ -188,7 +193,7 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: sch
 
     def decoded() -> Any:
         made = signature.decode_signature(record.graph_module.signature)
-        signature.set_output_names(made, program.graph)
+        signature.set_output_names(made.output_specs, program.graph)
         return made
 
     check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
@@ -267,15 +272,20 @@ def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, schema.NamedTupleD
 
 
 def _encode_examples(
-    context: EncodeContext, examples: Any, table: RecordTable
+    context: EncodeContext, examples: Any, table: RecordTable, called: Any
 ) -> tuple[schema.ExampleInputs | None, dict[str, Any]]:
-    """Encode the example inputs. If that fails they are omitted with a warning: the program does not need them."""
+    """Encode the example inputs. If that fails they are omitted with a warning: the program does not need them.
+
+    Args:
+        called: the signature of the program's call.
+    """
     if examples is None:
         return None, {}
     features = set(context.features)
     try:
         check_expanded_size(examples, "the example inputs")
         leaves, spec = pytree.flatten(examples)
+        _check_examples(examples, len(leaves), called)
         held: dict[str, Any] = {}
         arguments = []
         for index, leaf in enumerate(leaves):
@@ -340,7 +350,7 @@ def decode_program(
         context, module_record.graph, literal_names=literals, paths=(*state, *constants)
     )
     if module_record.graph.copies:
-        signature.set_output_names(specs, graph)
+        signature.set_output_names(specs.output_specs, graph)
     signature.set_object_values(specs, graph)
     tensor_metas.infer_hints(context)
     signature.check_entry(record, errors.DecodeError)

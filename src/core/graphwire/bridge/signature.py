@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -82,6 +83,11 @@ _INPUT_ROLES: dict[str, tuple[str, Any]] = {
     "TOKEN": ("token", schema.InputTokenSpec),
 }
 _PARAMETER = _INPUT_ROLES["PARAMETER"]
+_ARGUMENTS_OF_ROLES: dict[str, Any] = {
+    "custom_obj": torch_signature.CustomObjArgument,
+    "token": torch_signature.TokenArgument,
+}
+"""torch's class of the argument of a spec, by variant; of others it is that of tensors."""
 _ROLES_OF_INPUTS = {id(kind): _INPUT_ROLES.get(kind.name) for kind in InputKind}
 """The same by the id of torch's kind, which computes its hash and its name in Python."""
 _OUTPUT_ROLES: dict[str, tuple[str, Any]] = {
@@ -134,11 +140,17 @@ def encode_input_spec(spec: Any) -> schema.InputSpec:
             return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(spec.arg.name, value))
         return schema.InputSpec(user_input=schema.UserInputSpec(*encode_argument_spec(spec.arg)))
     role = _ROLES_OF_INPUTS.get(id(spec.kind))
-    if role is _PARAMETER:  # the common case
+    if role is _PARAMETER and type(spec.arg) is torch_signature.TensorArgument:  # the common case
         argument = schema.TensorArgument(spec.arg.name)
         return schema.InputSpec(parameter=schema.InputToParameterSpec(argument, spec.target))
     if role is None:
         raise EncodeError(f"the schema cannot represent an input of kind {shown(spec.kind)}")
+    wanted = _ARGUMENTS_OF_ROLES.get(role[0], torch_signature.TensorArgument)
+    if not isinstance(spec.arg, wanted):  # where torch's own check fails to say so
+        raise EncodeError(
+            f"{spec.arg.name!r:.80} is a {role[0].replace('_', ' ')}, and its `arg` a {type(spec.arg).__name__}",
+            remedy=f"Let it be a {wanted.__name__}",
+        )
     return schema.InputSpec(**_encode_role(spec, role, spec.arg.name))
 
 
@@ -220,8 +232,12 @@ def encode_signature(signature: Any, graph: schema.Graph, inputs: Sequence[str])
             place="graph_signature.output_specs",
         )
     signature = _up_to_date(signature, inputs)
+    encoded: list[schema.InputSpec] = []
+    with located(lambda: f"graph_signature.input_specs[{len(encoded)}]"):
+        for spec in signature.input_specs:
+            encoded.append(encode_input_spec(spec))  # the place names its index
     return schema.GraphSignature(
-        [encode_input_spec(spec) for spec in signature.input_specs],
+        encoded,
         [
             encode_output_spec(spec, output, graph.copies)
             for spec, output in zip(signature.output_specs, graph.outputs, strict=True)
@@ -277,12 +293,55 @@ def decode_signature(record: schema.GraphSignature) -> Any:
     )
 
 
-def set_output_names(signature: Any, graph: torch.fx.Graph) -> None:
-    """Set the signature's output names to the nodes that a graph returns. Records name elements, which several nodes may
+def set_output_names(specs: Sequence[Any], graph: torch.fx.Graph) -> None:
+    """Set the names of output specs to the nodes that a graph returns. Records name elements, which several nodes may
     read."""
-    for spec, value in zip(signature.output_specs, graph.output_node().args[0], strict=False):
+    for spec, value in zip(specs, graph.output_node().args[0], strict=False):
         if isinstance(value, torch.fx.Node) and hasattr(spec.arg, "name"):
             spec.arg.name = value.name
+
+
+def note_unkept(context: EncodeContext, program: Any, record: schema.GraphSignature) -> None:
+    """Note where the specs of a loaded program differ from those of the program: the graph decides what inputs and outputs are,
+    and a record has no target or flag where its kind needs none."""
+    signature, outputs = program.graph_signature, [decode_output_spec(spec) for spec in record.output_specs]
+    set_output_names(outputs, program.graph)
+    # `ExportedProgram.module()` renames the outputs of a program with effect tokens in its signature alone.
+    renamed = any(spec.kind is OutputKind.TOKEN for spec in signature.output_specs)
+    pairs = [
+        (f"input_specs[{index}]", spec, decode_input_spec(written), False)
+        for index, (spec, written) in enumerate(zip(signature.input_specs, record.input_specs, strict=True))
+        if (weight := written.parameter) is None  # as of few inputs
+        or spec.arg.name != weight.arg.name
+        or spec.persistent is not None
+    ]
+    pairs += [
+        (f"output_specs[{index}]", spec, loaded, renamed)
+        for index, (spec, loaded) in enumerate(zip(signature.output_specs, outputs, strict=True))
+    ]
+    for place, spec, loaded, free in pairs:
+        for name, what in _unkept(spec, loaded, free):
+            context.unsaved.setdefault(f"graph_signature.{place}.{name} ({what})", "")
+
+
+def _unkept(spec: Any, other: Any, renamed: bool) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a spec that differ, with what a loaded program has instead."""
+    argument, loaded = spec.arg, other.arg
+    if type(argument) is not type(loaded):
+        yield "arg", f"the graph has a {type(loaded).__name__}"
+    elif argument.name != loaded.name and not renamed and _stem(argument.name) != _stem(loaded.name):
+        yield "arg.name", f"the graph has {loaded.name!r:.80}"
+    elif type(argument) is torch_signature.ConstantArgument and repr(argument.value) != repr(loaded.value):
+        yield "arg.value", f"the graph has {shown(loaded.value)}"
+    if spec.target != other.target and _stem(spec.target or "") != _stem(other.target or ""):
+        yield "target", "a file has none"
+    if getattr(spec, "persistent", None) != getattr(other, "persistent", None):
+        yield "persistent", "a file has none"
+
+
+def _stem(name: str) -> str:
+    """Return a name without the number that FX adds: a deep copy of a program has `max_1` for `max` in its graph alone."""
+    return re.sub(r"_\d+$", "", name)
 
 
 def set_object_values(signature: Any, graph: torch.fx.Graph) -> None:

@@ -346,7 +346,8 @@ OWN_METADATA = frozenset(
 """The keys of `node.meta` that files keep without a declaration."""
 TORCH_METADATA = frozenset(
     "arg_kwarg_vals autograd_backward desc dynamo_compile_id eager_input_vals example_value fwd_nn_module_stack "
-    "fwd_source_fn_stack inline_constraints module_call_specs original_aten partition_names seq_nr tensor_meta".split()
+    "fwd_source_fn_stack has_with_effects inline_constraints module_call_specs original_aten partition_names seq_nr "
+    "tensor_meta".split()
 )
 """Keys that torch writes into the nodes and graphs of every program, for use in the process only. Declaring one would
 change everybody's files."""

@@ -27,7 +27,6 @@ from graphwire.bridge.graph.metadata import (
     move_nodes,
     nondefault_positions,
     note_unread,
-    note_unsaved,
 )
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.results import decode_results, encode_results, propagated_values
@@ -51,7 +50,7 @@ from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta, is_cheap_t
 from graphwire.bridge.torch_compat import private
 from graphwire.bridge.torch_compat.code_text import choose_targets, taken_attributes
 from graphwire.bridge.torch_compat.pytree import class_name, is_treespec
-from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, located
+from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, located, shown
 
 _LITERALS = frozenset((int, float, bool, str, type(None)))
 _ABSENT = object()
@@ -84,7 +83,9 @@ def encode_graph(
     names = [node.name for node in module.graph.nodes]
     if not {*map(type, names)} <= {str}:
         raise TypeError("the name of a node is not a text")
-    note_unsaved(context, module)
+    from graphwire.bridge.graph.unsaved import note_unsaved
+
+    note_unsaved(context, module, top_level=top_level)
     _describe_values(context, module.graph)
     with located(lambda: f"graph.{node.name}"):
         for node in module.graph.nodes:
@@ -167,13 +168,14 @@ def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool
     if node.target != node.name:
         _note_target(scope, node)
     value = node.meta.get("val", NOTHING)
-    if value is NOTHING:
+    # A record of a subgraph has such values in place of the input, and its users would read them.
+    if value is NOTHING or (not top_level and (value is None or type(value) is str)):
         if node.users:
             raise EncodeError(
-                "an input that is used has no value in its metadata",
+                f"an input that is used has {'no value' if value is NOTHING else shown(value)} in its metadata",
                 remedy="Set its `meta['val']` to the value that it takes",
             )
-        value = None
+        value = None if value is NOTHING else value
     if type(value) in _LITERALS and (top_level or value is None or type(value) is str):
         argument = encode_argument(scope.context, {}, value)
         if not top_level and scope.record.input_names is None:
@@ -192,6 +194,8 @@ def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
     if is_value_name(target) and scope.targets[target] == 1:
         noted = scope.record.value_metadata.setdefault(node.name, schema.ValueMetadata())
         noted.target = target
+    else:
+        scope.context.unsaved.setdefault(f"the target {target!r:.80}", node.name)
 
 
 def _text(target: Any) -> str:
@@ -247,6 +251,8 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
     noted = scope.record.value_metadata[node.name] = encode_metadata(scope.context, node.meta)
     if isinstance(value, torch.Tensor):
         record_stated_value(scope, noted, node, value)
+    elif node.meta.get("val") is not None:
+        scope.context.unsaved.setdefault("meta['val']", node.name)
 
 
 def _encode_output(scope: EncodeScope, node: torch.fx.Node) -> None:

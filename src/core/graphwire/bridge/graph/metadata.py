@@ -6,10 +6,8 @@ distinct frame and source, since a program repeats them on every node.
 
 from __future__ import annotations
 
-import functools
 import heapq
 import json
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,14 +22,12 @@ from graphwire.bridge.torch_compat.source_functions import function_table, name_
 from graphwire.errors import (
     DecodeError,
     EncodeError,
-    GraphwireWarning,
     SchemaError,
     UnknownTypeError,
     located,
     shown,
     unless_interrupted,
 )
-from graphwire.registry import OWN_METADATA, TORCH_METADATA
 from graphwire.schema import NodeSource, ValueMetadata
 from graphwire.schema.texts.metadata import (
     DECLARED,
@@ -59,7 +55,6 @@ NO_MAPPING = "the text is JSON of no mapping"
 SAID_TWICE = "the node says it in another way, too"
 NO_NODE = "the graph has no such node"
 _SHOWN = 5
-_LISTED = 30
 _KEPT = frozenset(("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"))
 _STACK_REMEDY = "Let `nn_module_stack` map keys to the qualified name and the class of a module"
 
@@ -331,96 +326,6 @@ def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict
         elif (known := key.removeprefix(DECLARED)) not in meta:
             texts[key] = value.text
             context.kept_plugins[known] = value.distribution, value.version
-
-
-def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule) -> None:
-    """Note what a graph has that a record does not: keys of metadata that nobody declares, types, default values of inputs, and
-    attributes, hooks and submodules of somebody's own."""
-    nodes = module.graph.nodes
-    metas: list[dict[Any, Any]] = [each.meta for each in (module, *nodes) if type(each.meta) is dict]
-    found: set[Any] = set().union(*metas)  # Whatever else stands in place of a dict may take forever to hash.
-    unknown = found - OWN_METADATA - TORCH_METADATA - context.declared_keys
-    kept = {key for key in unknown if isinstance(key, str) and key.startswith(DECLARED)}
-    context.declared_keys |= kept
-    for key in sorted(map(shown, unknown - kept)):  # A repr of shared tuples would have no end.
-        context.unsaved.setdefault(
-            f"meta[{key:.80}]",
-            next((n.name for n in nodes if type(n.meta) is dict and key in map(shown, n.meta)), ""),
-        )
-    for node in nodes:
-        if node.type is not None:
-            context.unsaved.setdefault("the type", node.name)
-        if node.op == "placeholder" and node.args:
-            context.unsaved.setdefault("the default value", node.name)
-    if not set[Any]().union(*map(vars, nodes)) <= _usual_attributes():
-        for node in nodes:
-            note_attributes(context, node, node.name)
-    note_attributes(context, module.graph, "the graph")
-    read = {str(node.target) for node in module.graph.find_nodes(op="get_attr")}
-    for what in _unread_attributes(module, read, ""):
-        context.unsaved.setdefault(what, "")
-
-
-@functools.cache
-def _usual_attributes() -> frozenset[str]:
-    """What torch sets on each graph module, graph and node, whatever the release."""
-    graph = torch.fx.Graph()
-    made = torch.fx.GraphModule({}, graph), graph, graph.placeholder("x")
-    return frozenset().union(*map(vars, made))
-
-
-@functools.cache
-def _hooks() -> list[str]:
-    return [name for name in _usual_attributes() if name.endswith("_hooks")]
-
-
-def note_attributes(context: EncodeContext, holder: object, name: str) -> None:
-    """Note the attributes of somebody's own."""
-    for key in _own_attributes(holder):
-        context.unsaved.setdefault(f"the attribute {key!r:.80}", name)
-
-
-def _own_attributes(holder: object) -> list[str]:
-    """Names that begin with an underscore are the private notes of torch and of tools."""
-    own: set[Any] = vars(holder).keys() - _usual_attributes()
-    return sorted([key for key in own if isinstance(key, str) and key[:1] != "_"]) if own else []
-
-
-def _unread_attributes(module: torch.nn.Module, read: Collection[str], path: str) -> Iterator[str]:
-    """Yield what a module has that no node of its graph reads, but for subgraphs: export leaves those of calls that it removed.
-
-    Args:
-        read: the paths that nodes read.
-        path: that of the module, with a dot behind it.
-    """
-    held = vars(module)
-    if not (path or module.training):  # an export in evaluation sets it, too
-        yield "the attribute 'training'"
-    for key in (*_own_attributes(module), *module._parameters, *module._buffers, *module._modules):
-        here, value = f"{path}{key}", module._modules.get(key, held.get(key))
-        if here in read or isinstance(value, torch.fx.GraphModule):
-            continue
-        inside = isinstance(value, torch.nn.Module) and any(each.startswith(f"{here}.") for each in read)
-        if isinstance(value, torch.nn.Module) and inside:
-            yield from _unread_attributes(value, read, f"{here}.")
-        else:
-            yield f"the {'submodule' if isinstance(value, torch.nn.Module) else 'attribute'} {here!r:.80}"
-    for key in [key for key in _hooks() if held.get(key)]:
-        yield f"hooks of {path.removesuffix('.') or 'the graph module'} ({key.strip('_')})"
-
-
-def tell_unsaved(context: EncodeContext) -> None:
-    """Tell what `note_unsaved` found."""
-    if not context.unsaved:
-        return
-    named = [what + (f" of {node:.80}" if node else "") for what, node in context.unsaved.items()]
-    more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
-    warnings.warn(
-        f"not saved: {', '.join(named[:_LISTED])}{more}. Files keep data in meta['custom'], and under keys "
-        "that a plugin declares (hook graphwire_metadata_keys)",
-        GraphwireWarning,
-        stacklevel=2,
-    )
 
 
 def _declared_text(value: Any, place: str) -> str:

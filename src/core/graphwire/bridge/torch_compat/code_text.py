@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import keyword
 import math
 import operator
@@ -337,21 +338,24 @@ def choose_targets(graph: torch.fx.Graph, paths: Iterable[str]) -> None:
     Args:
         paths: the attributes that nodes may read later, when the program is unlifted.
     """
+    for node in ambiguous_inputs(graph, paths):
+        node.target = node.name
+
+
+def ambiguous_inputs(graph: torch.fx.Graph, paths: Iterable[str]) -> list[torch.fx.Node]:
+    """Return the placeholders whose targets may become the names of other nodes. The arguments are those of `choose_targets`."""
     illegal = fx_graph._illegal_names
-    if all(
-        node.target == node.name or node.target in illegal for node in graph.nodes if node.op == "placeholder"
-    ):
-        return
+    inputs = [each for each in graph.find_nodes(op="placeholder") if each.target != each.name]
+    inputs = [each for each in inputs if each.target not in illegal]
+    if not inputs:
+        return []
     names = {node.name for node in graph.nodes}
     # torch numbers these names until they are free; it keeps the others.
     stems = {_stem(name) for name in (*paths, *(name for name in names if name in illegal))}
-    is_first = True
-    for node in graph.nodes:
-        is_first = is_first and node.op == "placeholder"
-        if node.op != "placeholder" or node.target == node.name or node.target in illegal:
-            continue
-        if not is_first or node.target in names or _stem(node.target) in stems:
-            node.target = node.name
+    first = {*itertools.takewhile(lambda node: node.op == "placeholder", graph.nodes)}
+    return [
+        node for node in inputs if node not in first or node.target in names or _stem(node.target) in stems
+    ]
 
 
 def _stem(name: str) -> str:
