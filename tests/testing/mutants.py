@@ -360,17 +360,6 @@ class TestForgetsOffset(TestHistoryRight):
     fails = "test_a_program_goes_down_and_computes_the_same_or_says_why_not"
 
 
-def writes_out(edit: Any) -> None:
-    made = edit.emit("torch.ops.aten.mul.Scalar", {"self": edit.value("x"), "other": edit.value("factor")})
-    edit.retarget("torch.ops.aten.add.Scalar", {"self": made, "other": edit.value("offset")})
-
-
-class TestLeavesResultsToReadersWithoutTheStep(TestHistoryRight):
-    steps = (history()[0], history(down=writes_out)[1]._replace(propagates={"torch.ops.aten.mul.Scalar"}))
-    plugin = plugin_with(steps)
-    fails = "test_a_program_goes_down_and_computes_the_same_or_says_why_not"
-
-
 class TestMisspelt(TestHistoryRight):
     steps = history(up=lambda edit: edit.set("ofset", 0.0))
     plugin = plugin_with(steps)
