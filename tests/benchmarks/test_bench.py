@@ -57,7 +57,7 @@ STEPS = {
     "save": ["storages found", "program → records", "records → bytes", "archive (deflate, checksums)",
              "archive to a synced, replaced file", "all of save"],
     "load": ["directory read", "bytes → records (inflate, decode)", "weights' configuration", "records checked",
-             "records → program", "of which torch's verifiers", "of which generated code", "all of load"],
+             "records → program", "of which torch's verifiers", "all of load"],
     "floor": ["msgspec: records → JSON", "msgspec: JSON → records", "zlib: deflate at level 6", "FX: nodes created",
               "torch: a fake tensor for each value", "torch: code of the graph generated"],
 }  # fmt: skip

@@ -100,7 +100,6 @@ def _load(file: Path, clock: _Clock) -> None:
         clock("records checked", lambda: check_valid(program))
         made = clock("records → program", lambda: from_schema(program, payloads))
     clock("  of which torch's verifiers", lambda: check_program(made))
-    clock("  of which generated code", made.graph_module.recompile)
     clock("all of load", lambda: graphwire.load(file))
 
 
