@@ -137,7 +137,7 @@ def test_a_value_with_the_name_of_a_field_is_renamed_without_the_field() -> None
 
 
 def test_traces_of_a_program_of_today_fill_the_table_of_files() -> None:
-    tree, _ = upgrade(documents()["2.5.1", "mlp" if ("2.5.1", "mlp") in documents() else "linear"])
+    tree, _ = upgrade(documents()["2.5.1", "conv_misc"])
     compact = downgrade(tree, Version(5, 3, "compact"))
     assert version_of(compact) == Version(5, 3, "compact")
     table = compact["graph_module"]["graph"]["co_fileinfo_ordered_list"]
@@ -145,6 +145,15 @@ def test_traces_of_a_program_of_today_fill_the_table_of_files() -> None:
     for trace in traces:
         for file, line in trace:
             assert set(table[file]["line_info_map"][str(line)]) == {"name", "line"}
+    assert same(upgrade(compact)[0], upgrade(downgrade(tree, Version(5, 3)))[0])
+
+
+def test_two_traces_that_name_other_functions_at_one_line_come_back_as_they_were() -> None:
+    tree, _ = upgrade(documents()["2.5.1", "conv_misc"])
+    nodes = tree["graph_module"]["graph"]["nodes"]
+    for node, function in zip(nodes[:2], ("forward", "helper"), strict=True):
+        node["metadata"]["stack_trace"] = f'  File "model.py", line 3, in {function}\n    return x\n'
+    compact = downgrade(tree, Version(5, 3, "compact"))
     assert same(upgrade(compact)[0], upgrade(downgrade(tree, Version(5, 3)))[0])
 
 
