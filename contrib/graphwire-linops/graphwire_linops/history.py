@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from graphwire.hooks import NodeEditor, OpsetStep
 
 PROJECT, NORM_PROJECT, UNIT = (
@@ -23,8 +25,11 @@ def _add_transposed(edit: NodeEditor) -> None:
 
 def _drop_transposed(edit: NodeEditor) -> None:
     if edit.value("transposed") is not False:
-        weight = edit.emit(TRANSPOSE, {"self": edit.value("weight")})
-        edit.set("weight", weight)
+        # Stated, not found at load: readers of version 1 do not have this step, which declares what may be left open.
+        weight = edit.value("weight")
+        whole = edit.tensor(weight)
+        turned = replace(whole, sizes=whole.sizes[::-1], strides=whole.strides[::-1])
+        edit.set("weight", edit.emit(TRANSPOSE, {"self": weight}, known=turned))
     edit.drop("transposed")
 
 
