@@ -309,6 +309,19 @@ test("what takes turns is one box", async () => {
   assert.deepEqual([...within((await shown(["twice.pt2"])).side.items.root)].filter(({ kind }) => kind === "run"), [], "two turns are none");
 });
 
+test("the steps of a loop that is unrolled are boxes, and nothing cuts through one, also if not all are equal", async () => {
+  const { root } = (await shown(["unrolled.pt2"])).side.items;
+  const [loop] = root.children.filter(({ kind }) => kind === "run");
+  assert.equal(loop?.title, "50 × (select, matmul, add, …)");
+  const steps = [...within(loop as Item)].filter(({ title }) => /^step \d+ /.test(title));
+  assert.deepEqual(steps.map(({ title }) => title), Array.from({ length: 50 }, (_, index) => `step ${index + 1} · select, matmul, …`));
+  assert.deepEqual([...new Set(steps.map(({ nodes }) => nodes))].sort(), [7, 8]);
+  for (const { children } of steps) assert.deepEqual(children.filter(({ title }) => title.startsWith("select")), [children[0]]);
+  assert.equal(loop.children[0]?.title, "steps 1–7");
+  const chain = [...within((await shown(["chain.pt2"])).side.items.root)].filter(({ title }) => title.startsWith("step "));
+  assert.ok(chain.length === 120 && chain.every(({ children }) => children.map(({ title }) => title).join() === "add.Tensor,relu,mul.Tensor"), chain[0]?.children.map(({ title }) => title).join());
+});
+
 test("members are made fewer until they are seen, in their order, and none is lost", async () => {
   for (const name of ["dense.pt2", "work.pt2", "loop.pt2", "twice.pt2"]) {
     const { root, all } = (await shown([name])).side.items;

@@ -330,6 +330,30 @@ def casts() -> ExportedProgram:
     return export(Casts(), (torch.ones(2, 3), torch.ones(2, 3), torch.ones(2, dtype=torch.long)))
 
 
+class Unrolled(torch.nn.Module):
+    """A recurrent network without modules, whose every third step is longer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given = torch.nn.Parameter(torch.ones(4, 8))
+        self.own = torch.nn.Parameter(torch.ones(8, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros(2, 8)
+        found = []
+        for at in range(50):
+            new = torch.tanh(x[:, at] @ self.given + state @ self.own)
+            state = torch.sigmoid(new) * new
+            if at % 3 == 2:
+                state = state / 2
+            found.append(state)
+        return torch.stack(found, 1)
+
+
+def unrolled() -> ExportedProgram:
+    return export(Unrolled(), (torch.ones(2, 50, 4),))
+
+
 PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     transformer,
     changed_transformer,
@@ -346,4 +370,5 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     given,
     calls,
     casts,
+    unrolled,
 )

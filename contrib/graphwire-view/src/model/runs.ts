@@ -13,6 +13,8 @@ const EQUAL = 3;
 const EQUAL_NODES = { members: 12, turns: 4 };
 /** The members of a turn. */
 const TURN = 16;
+/** Long rows of members are steps where at least some members in a row come again and again, at about the same distance. */
+const STEPS = { members: 24, times: 4, gram: 4, uneven: 1.6, share: 0.5 };
 /** A group with more members than this has them in runs, */
 const MOST = 40;
 /** or more than this share of it, if modules are among them, */
@@ -30,6 +32,7 @@ export function arrange(root: Item, all: Item[]): void {
     if (item.kind === "node") continue;
     ends(item, all, MOST);
     equalRuns(item, kinds, all);
+    unrolledRuns(item, kinds, all);
     manyRuns(item, all);
   }
 }
@@ -70,6 +73,7 @@ function number(item: Item, numbers: Map<string, number>, kinds: Map<Item, numbe
 function equalRuns(group: Item, kinds: ReadonlyMap<Item, number>, all: Item[]): void {
   for (const { members, turn } of repeated([...group.children], kinds)) {
     const run = inOne(group, members, all, turn);
+    if (turn > 1 && members.length > MOST) inSteps(run, Array.from({ length: members.length / turn }, (_, at) => members.slice(at * turn, (at + 1) * turn)), all);
     manyRuns(run, all);
     const isAll = group.kind === "module" && group.type === "" && group.children.length === 1;
     if (!isAll || group.parent === null) continue;
@@ -79,6 +83,54 @@ function equalRuns(group: Item, kinds: ReadonlyMap<Item, number>, all: Item[]): 
     group.shownAs = run;
     group.parent.children.splice(group.parent.children.indexOf(group), 1, run);
   }
+}
+
+/** Makes boxes of the steps of long rows, such as those of a loop that is unrolled, and one box of these. */
+function unrolledRuns(group: Item, kinds: ReadonlyMap<Item, number>, all: Item[]): void {
+  const rows: Item[][] = [[]];
+  for (const child of group.children) {
+    if ((child.kind === "node" || child.kind === "module") && child.mark === null) rows.at(-1)?.push(child);
+    else rows.push([]);
+  }
+  for (const row of rows) {
+    const steps = stepsIn(row, kinds);
+    if (steps.length === 0) continue;
+    const run = inOne(group, steps.flat(), all, steps[0]?.length, steps.length);
+    inSteps(run, steps, all);
+    manyRuns(run, all);
+  }
+}
+
+function inSteps(run: Item, steps: readonly (readonly Item[])[], all: Item[]): void {
+  steps.forEach((members, index) => {
+    const step = inOne(run, members, all);
+    step.title = `${STEP}${index + 1} · ${step.title}`;
+  });
+}
+
+/** What the title of a step begins with. */
+const STEP = "step ";
+
+/** Returns the steps of a row, none if it has no such: each begins with the same few members, which come from as early as possible to as late as possible. */
+function stepsIn(row: readonly Item[], kinds: ReadonlyMap<Item, number>): Item[][] {
+  if (row.filter((item) => !isPassing(item)).length < STEPS.members) return [];
+  const grams = new Map<string, number[]>();
+  for (let at = 0; at + STEPS.gram <= row.length; at++) {
+    const gram = row.slice(at, at + STEPS.gram).map((item) => kinds.get(item)).join();
+    const known = grams.get(gram);
+    if (known === undefined) grams.set(gram, [at]);
+    else known.push(at);
+  }
+  let best = { starts: [] as number[], length: 0, covered: STEPS.share * row.length };
+  for (const starts of grams.values()) {
+    const lengths = starts.slice(1).map((at, index) => at - (starts[index] ?? 0)).sort((a, b) => a - b);
+    const [shortest = 0, middle = 0, longest = 0] = [lengths[0], lengths[lengths.length >> 1], lengths.at(-1)];
+    if (starts.length < STEPS.times || shortest < STEPS.gram || longest > STEPS.uneven * shortest) continue;
+    const [first = 0, last = 0] = [starts[0], starts.at(-1)];
+    const covered = Math.min(row.length, last + middle) - first;
+    if (covered > best.covered) best = { starts, length: middle, covered };
+  }
+  return best.starts.map((start, index) => row.slice(start, best.starts[index + 1] ?? start + best.length));
 }
 
 /** Returns neighbours that are alike, or take turns in the same order, and how many of them are one turn. */
@@ -212,11 +264,11 @@ function crossings(members: readonly Item[]): Map<Item, number> {
 }
 
 /** Makes a run of members of a group, in place of the first of them. */
-function inOne(group: Item, members: readonly Item[], all: Item[], turn = 1): Item {
+function inOne(group: Item, members: readonly Item[], all: Item[], turn = 1, turns = members.length / turn): Item {
   const [first, last] = [members[0] as Item, members.at(-1) as Item];
   const place = group.children.indexOf(first);
   const name = `${first.name}…${last.name}`;
-  const run = new Item(all.length, "run", name, titleOf(members, turn), "", null, first.scope, null, []);
+  const run = new Item(all.length, "run", name, titleOf(members, turn, turns), "", null, first.scope, null, []);
   all.push(run);
   run.parent = group;
   run.nodes = members.reduce((sum, { nodes }) => sum + nodes, 0);
@@ -230,10 +282,11 @@ function inOne(group: Item, members: readonly Item[], all: Item[], turn = 1): It
 }
 
 /** `0–31 · 32 × Block`, `12 × (select, lstm_cell, linear)`, `relu, add, …` */
-function titleOf(members: readonly Item[], turn: number): string {
-  const count = (members.length / turn).toLocaleString("en");
+function titleOf(members: readonly Item[], turn: number, turns: number): string {
+  const count = turns.toLocaleString("en");
   const seen = members.some((item) => !isPassing(item)) ? members.filter((item) => !isPassing(item)) : members;
   const [first, last] = [seen[0] as Item, seen.at(-1) as Item];
+  if (first.kind === "run" && first.title.startsWith(STEP)) return `${STEP.trim()}s ${nameOf(first).slice(STEP.length)}–${nameOf(last).slice(STEP.length)}`;
   if (first.kind === "input" || first.kind === "output") return `${count} ${first.kind}s`;
   const areNodes = members.every(({ kind }) => kind === "node");
   const shown = turn > 1 ? members.slice(0, turn).filter((item) => seen.includes(item)) : seen;
