@@ -305,6 +305,8 @@ interface HeldTensor {
   readonly name: string;
   readonly storage: string;
   readonly elements: bigint;
+  /** How many elements the storage has at least, for this tensor to be in it. */
+  readonly reach: bigint;
   readonly bytes: bigint;
 }
 type Held = Record<"parameter" | "buffer" | "constant", HeldTensor[]>;
@@ -314,17 +316,18 @@ function number(value: SymInt | undefined): bigint {
 }
 
 function held(name: string, storage: string, meta: TensorMeta | null | undefined): HeldTensor {
-  if (meta === null || meta === undefined) return { name, storage, elements: 0n, bytes: 0n };
+  if (meta === null || meta === undefined) return { name, storage, elements: 0n, reach: 0n, bytes: 0n };
   let elements = 1n;
-  let reach = number(meta.storage_offset);
+  let last = number(meta.storage_offset);
   meta.sizes.forEach((size, dimension) => {
     if (dimension >= meta.strides.length) return;
     const count = number(size);
     elements *= count;
-    if (count > 1n) reach += (count - 1n) * number(meta.strides[dimension]);
+    if (count > 1n) last += (count - 1n) * number(meta.strides[dimension]);
   });
   const item = BigInt(itemSize(dtypeName(meta)));
-  return { name, storage, elements, bytes: elements === 0n ? 0n : (reach + 1n) * item };
+  const reach = elements === 0n ? 0n : last + 1n;
+  return { name, storage, elements, reach, bytes: reach * item };
 }
 
 function tensorsOfGraph(program: Program): Held {
@@ -356,15 +359,17 @@ function tensorsOfPayloads(program: Program, weights: PayloadTable, constants: P
 }
 
 function sumSizes(tensors: readonly HeldTensor[]): TensorSizes {
-  const storages = new Map<string, bigint>();
-  for (const { storage, bytes } of tensors) {
-    const known = storages.get(storage) ?? 0n;
-    storages.set(storage, bytes > known ? bytes : known);
+  const storages = new Map<string, { elements: bigint; reach: bigint; bytes: bigint }>();
+  const larger = (one: bigint, other: bigint): bigint => (one > other ? one : other);
+  for (const { storage, elements, reach, bytes } of tensors) {
+    const known = storages.get(storage) ?? { elements: 0n, reach: 0n, bytes: 0n };
+    storages.set(storage, { elements: known.elements + elements, reach: larger(known.reach, reach), bytes: larger(known.bytes, bytes) });
   }
+  const held = [...storages.values()];
   return {
     count: tensors.length,
-    elements: tensors.reduce((sum, tensor) => sum + tensor.elements, 0n),
-    bytes: [...storages.values()].reduce((sum, bytes) => sum + bytes, 0n),
+    elements: held.reduce((sum, { elements, reach }) => sum + (elements < reach ? elements : reach), 0n),
+    bytes: held.reduce((sum, { bytes }) => sum + bytes, 0n),
   };
 }
 

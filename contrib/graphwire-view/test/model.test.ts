@@ -26,7 +26,6 @@ import { shorten } from "../src/model/runs.js";
 import { Index } from "../src/model/search.js";
 import { shownOf, type Shown } from "../src/model/shown.js";
 import { bytesText, scaledText, valueFacts } from "../src/model/values.js";
-import { storedElements } from "../src/model/weights.js";
 import { readLink, linkOf } from "../src/page/links.js";
 import { made } from "./browser.js";
 
@@ -313,7 +312,7 @@ test("the steps of a loop that is unrolled are boxes, and nothing cuts through o
   const { root } = (await shown(["unrolled.pt2"])).side.items;
   const [loop] = root.children.filter(({ kind }) => kind === "run");
   assert.equal(loop?.title, "50 × (select, matmul, add, …)");
-  const steps = [...within(loop as Item)].filter(({ title }) => /^step \d+ /.test(title));
+  const steps = [...within(loop)].filter(({ title }) => /^step \d+ /.test(title));
   assert.deepEqual(steps.map(({ title }) => title), Array.from({ length: 50 }, (_, index) => `step ${index + 1} · select, matmul, …`));
   assert.deepEqual([...new Set(steps.map(({ nodes }) => nodes))].sort(), [7, 8]);
   for (const { children } of steps) assert.deepEqual(children.filter(({ title }) => title.startsWith("select")), [children[0]]);
@@ -424,7 +423,7 @@ test("modules have the bytes of their weights, and tied weights count once", asy
   assert.equal(side.items.root.bytes, Number(side.summary.parameters.bytes));
   assert.deepEqual(side.weights.find(({ name }) => name === "head.weight")?.shares ?? [], ["embedding.weight"].filter(() => side.weights.some(({ name }) => name === "head.weight")));
   const parameters = side.weights.filter(({ role }) => role === "parameter");
-  assert.equal(4 * storedElements(parameters), Number(side.summary.parameters.bytes)); // float32
+  assert.equal(4 * Number(side.summary.parameters.elements), Number(side.summary.parameters.bytes)); // float32
   assert.deepEqual(parameters.filter(({ tiedTo }) => tiedTo !== "").map(({ name, tiedTo }) => [name, tiedTo]), [["head.weight", "embedding.weight"]]);
 });
 

@@ -12,8 +12,6 @@ export interface Weight {
   readonly shape: string;
   readonly elements: number;
   readonly bytes: number;
-  /** How many elements the storage has at least, for this weight to be in it. */
-  readonly reach: number;
   /** Where the elements are: `in the file`, and so on. */
   readonly where: string;
   /** Identifies the storage: tied weights have the same one. */
@@ -52,10 +50,10 @@ export async function weightsOf(method: string, program: Program, payloads: Payl
       const known = found.get(name);
       const role = known?.role ?? (payload.is_param ? "parameter" : kind === "constants" ? "constant" : "buffer");
       const sizes = payload.tensor_meta === null ? (known ?? sizesOf(null)) : sizesOf(payload.tensor_meta);
-      const { dtype, shape, elements, reach, bytes } = sizes;
+      const { dtype, shape, elements, bytes } = sizes;
       const where = PLACES[await placeOf(file, kind, payload, method)] ?? "";
       const storage = `${kind}/${payload.path_name}`;
-      found.set(name, { name, role, dtype, shape, elements, reach, bytes, where, storage, value: known?.value ?? "" });
+      found.set(name, { name, role, dtype, shape, elements, bytes, where, storage, value: known?.value ?? "" });
     }
   }
   const sharing = new Map<string, string[]>();
@@ -75,24 +73,11 @@ async function placeOf(file: GraphwireFile, kind: Kind, payload: PayloadMeta, me
   }
 }
 
-function sizesOf(meta: TensorMeta | null): Pick<Weight, "dtype" | "shape" | "elements" | "reach" | "bytes"> {
-  if (meta === null) return { dtype: "", shape: "", elements: 0, reach: 0, bytes: 0 };
+function sizesOf(meta: TensorMeta | null): Pick<Weight, "dtype" | "shape" | "elements" | "bytes"> {
+  if (meta === null) return { dtype: "", shape: "", elements: 0, bytes: 0 };
   const elements = meta.sizes.reduce((product, size) => product * (size.variant === "as_int" ? Number(size.value) : 0), 1);
   const dtype = dtypeName(meta);
-  const numbers = (given: TensorMeta["sizes"]): number[] => given.map((each) => (each.variant === "as_int" ? Number(each.value) : 0));
-  const sizes = numbers(meta.sizes);
-  const last = numbers(meta.strides).reduce((sum, stride, index) => sum + Math.max(0, (sizes[index] ?? 0) - 1) * stride, numbers([meta.storage_offset])[0] ?? 0);
-  return { dtype, shape: sizesText(meta.sizes), elements, reach: elements === 0 ? 0 : last + 1, bytes: elements * itemSize(dtype) };
-}
-
-/** Returns the elements of some weights; those that several of them share count once. */
-export function storedElements(weights: readonly Weight[]): number {
-  const storages = new Map<string, { readonly sum: number; readonly reach: number }>();
-  for (const { storage, elements, reach } of weights) {
-    const known = storages.get(storage) ?? { sum: 0, reach: 0 };
-    storages.set(storage, { sum: known.sum + elements, reach: Math.max(known.reach, reach) });
-  }
-  return [...storages.values()].reduce((total, { sum, reach }) => total + Math.min(sum, reach), 0);
+  return { dtype, shape: sizesText(meta.sizes), elements, bytes: elements * itemSize(dtype) };
 }
 
 /** Returns the bytes of some weights by their storages. */

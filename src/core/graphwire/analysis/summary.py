@@ -28,7 +28,7 @@ class TensorSizes(msgspec.Struct, frozen=True):
 
     count: int
     elements: int
-    """The number of elements of all tensors; a tied tensor counts each time."""
+    """The number of elements of all tensors. If payload records list which share a storage, its elements count once."""
     bytes: int
     """The size of their storages. If payload records list which are shared, each storage counts once."""
 
@@ -39,18 +39,20 @@ class HeldTensor(msgspec.Struct, frozen=True):
     name: str
     storage: str
     elements: int
+    reach: int
+    """How many elements the storage has at least, for this tensor to be in it."""
     bytes: int
 
 
 def _held(name: str, storage: str, meta: schema.TensorMeta | None) -> HeldTensor:
     if meta is None:
-        return HeldTensor(name, storage, 0, 0)
-    elements, reach = 1, meta.storage_offset.as_int or 0
+        return HeldTensor(name, storage, 0, 0, 0)
+    elements, last = 1, meta.storage_offset.as_int or 0
     for size, stride in zip(meta.sizes, meta.strides, strict=False):
         elements *= size.as_int or 0
-        reach += max(0, (size.as_int or 0) - 1) * (stride.as_int or 0)
-    item = schema.ITEM_SIZES.get(meta.dtype_text, 0)
-    return HeldTensor(name, storage, elements, (reach + 1) * item if elements else 0)
+        last += max(0, (size.as_int or 0) - 1) * (stride.as_int or 0)
+    reach = last + 1 if elements else 0
+    return HeldTensor(name, storage, elements, reach, reach * schema.ITEM_SIZES.get(meta.dtype_text, 0))
 
 
 def tensors_of_graph(program: schema.Program) -> dict[str, list[HeldTensor]]:
@@ -82,10 +84,14 @@ def tensors_of_payloads(
 
 def sum_sizes(tensors: Sequence[HeldTensor]) -> TensorSizes:
     """Return the number and total size of the tensors."""
-    storages: dict[str, int] = {}
+    storages: dict[str, list[HeldTensor]] = {}
     for tensor in tensors:
-        storages[tensor.storage] = max(tensor.bytes, storages.get(tensor.storage, 0))
-    return TensorSizes(len(tensors), sum(tensor.elements for tensor in tensors), sum(storages.values()))
+        storages.setdefault(tensor.storage, []).append(tensor)
+    groups = storages.values()
+    elements = sum(
+        min(sum(each.elements for each in held), max(each.reach for each in held)) for held in groups
+    )
+    return TensorSizes(len(tensors), elements, sum(max(each.bytes for each in held) for held in groups))
 
 
 # -------------------------------- the summary of a program: its versions, interface, size, and requirements for loading

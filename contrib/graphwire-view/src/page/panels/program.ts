@@ -6,7 +6,7 @@ import { visibleText } from "../../layout/text.js";
 import { shortType } from "../../model/metadata.js";
 import { dynamicSizes, guardText, withSymbols } from "../../model/mathematics.js";
 import { bytesText, countText, plural, valueFacts } from "../../model/values.js";
-import { storedElements, type Weight } from "../../model/weights.js";
+import type { Weight } from "../../model/weights.js";
 import type { Context } from "../context.js";
 import { facts, html, section, table, textButton, word } from "../elements.js";
 
@@ -79,11 +79,11 @@ function about({ side }: Context): HTMLElement {
   const { summary, opened, program } = side;
   const { inspection } = opened.facts;
   const opsets = Array.from(summary.opset_versions, ([library, version]) => `${library} ${version}`).join(", ");
-  const tensors = (sizes: { count: number; bytes: bigint }, role: Weight["role"]): string => {
+  const tensors = (sizes: { count: number; elements: bigint; bytes: bigint }, role: Weight["role"]): string => {
     const held = side.weights.filter((weight) => weight.role === role);
     const tied = held.filter(({ tiedTo }) => tiedTo !== "").map(({ name, tiedTo }) => `${name} is tied to ${tiedTo}`);
     const ties = tied.length === 0 ? "" : `; ${tied.slice(0, 3).join(", ")}${tied.length > 3 ? `, and ${plural(tied.length - 3, "other")}` : ""}`;
-    return sizes.count === 0 ? "" : `${countText(sizes.count)} (${countText(storedElements(held))} elements, ${bytesText(sizes.bytes)}${ties})`;
+    return sizes.count === 0 ? "" : `${countText(sizes.count)} (${countText(sizes.elements)} elements, ${bytesText(sizes.bytes)}${ties})`;
   };
   return section(
     "About",
