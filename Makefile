@@ -5,6 +5,7 @@
 # make test-slow  the tests that make test leaves out
 # make test-nightly  install, and run the tests that try more by night: property tests on many more examples, others at every run
 # make test-gate  install, and use every loaded program of the tests for what the saved one serves for
+# make test-transformers  install transformers too, and run the tests on its models
 # make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; an hour
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them, and distributed checkpoints
 # make test-fleet  install pyarrow, DuckDB and Ray too, and test the distribution for any number of files
@@ -48,7 +49,7 @@ COVERAGE_FLOOR ?= 96
 
 # Folders whose tests have targets of their own.
 GATE := $(addprefix tests/constructs/,test_loaded_programs.py test_weight_stores.py)
-OTHERS := $(addprefix --ignore tests/,zoo contrib/heavy contrib/fleet remote/stores signing triton_kernels)
+OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy contrib/fleet remote/stores signing triton_kernels)
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := $(VENV)/bin/python
@@ -57,7 +58,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup site demo test test-all test-slow test-nightly test-gate test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench bench-compare bench-calls docs dist clean
+.PHONY: help setup site demo test test-all test-slow test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench bench-compare bench-calls docs dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -67,6 +68,7 @@ help:
 # with all that it needs: on a fresh clone any of them may be the first, and `tests/undeclared_imports.py` holds the table to what they import.
 INSTALLED := $(VENV)/.installed
 EXTRAS_lint := test,dev,site
+EXTRAS_transformers := test,transformers
 EXTRAS_zoo := test,zoo
 EXTRAS_contrib := test,contrib
 EXTRAS_fleet := test,fleet
@@ -97,6 +99,10 @@ test-nightly: $(INSTALLED)-test
 
 test-gate: $(INSTALLED)-test
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(GATE) $(PYTEST_ARGS)
+
+test-transformers: $(INSTALLED)-transformers
+	PYTHONPATH=contrib/graphwire-transformers $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers \
+		contrib/graphwire-transformers/tests/test_stored_names.py $(PYTEST_ARGS)
 
 # An environment of its own: transformers and others change with the libraries that they find beside them.
 test-zoo:

@@ -44,7 +44,7 @@ class Share(NamedTuple):
 
 WITH_TORCH = ("src/core/graphwire/bridge/**/*.py", "src/plugins/**/*.py")
 SUITES = ("src/core/graphwire/testing/**/*.py",)
-TESTS_APART = "zoo signing triton_kernels remote/stores contrib/heavy contrib/fleet".split()
+TESTS_APART = "transformers zoo signing triton_kernels remote/stores contrib/heavy contrib/fleet".split()
 TARGETS = {
     "demo": Share(("contrib/demo/*.py",)),
     "test": Share(
@@ -54,6 +54,7 @@ TARGETS = {
     "bench-compare": Share(("tests/benchmarks/gate/*.py",)),
     "test-js": Share(("contrib/graphwire-js/test/*.py",)),
     "test-web": Share(("contrib/graphwire-view/test/*.py",)),
+    "test-transformers": Share(("tests/transformers/*.py",)),
     "zoo": Share(("tests/zoo/*.py",)),
     "test-contrib": Share(("tests/contrib/heavy/*.py",)),
     "test-fleet": Share(("tests/contrib/fleet/*.py", "contrib/graphwire-fleet/**/*.py")),

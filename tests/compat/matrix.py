@@ -33,7 +33,7 @@ OLDEST_RUNNING = 8
 """The minor version of torch 2 that graphwire runs on from."""
 RUNNING = ("2.8", "2.9", "2.11", "2.13", "2.15")
 """The releases that the suite, and what goes between releases, are measured on."""
-EXTRAS = ("contrib/heavy", "signing", "triton_kernels")
+EXTRAS = ("transformers", "contrib/heavy", "signing", "triton_kernels")
 """Tests that need more than graphwire and a torch, which `make test` leaves out too."""
 SAVING = "2.13"
 """The release that writes for targets."""
