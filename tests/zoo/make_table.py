@@ -44,8 +44,7 @@ layer, is saved in one format, and used in {few} ways.
 *KiB* is the size of the default file; *save* and *load* are processor time in memory, and in brackets how many times faster
 than torch's that is, in turns in one process. They are measured when a row is recorded, as the least of three. Rows with uses in
 {few} ways were measured once, but for GCNConv, GeneralConv, GraphConv and SimpleConv, the least then, which were measured again.
-Some rows were recorded on a busy machine, where both take up to twice as long: compare ratios rather than times. Rows without
-numbers were not measured yet.
+Some rows were recorded on a busy machine, where both take up to twice as long: compare ratios rather than times.
 {speeds}
 """
 
@@ -67,7 +66,11 @@ def read_record(folder: Path) -> None:
 
 def document(results: dict[str, Any]) -> str:
     """Return the text of the page."""
-    sys.path[:0] = [str(_FOLDER.parent / "constructs"), str(_FOLDER.parents[1] / "contrib" / "demo")]
+    sys.path[:0] = [
+        str(_FOLDER.parent),
+        str(_FOLDER.parent / "constructs"),
+        str(_FOLDER.parents[1] / "contrib" / "demo"),
+    ]
     from uses import DROPPED_WHEN_LARGE, LARGE, USES
 
     few = min(row.get("uses", len(USES)) for row in results["architectures"].values())
