@@ -220,6 +220,26 @@ test("a wire past nodes that are not drawn says so, with the element type that a
   assert.ok(counts.all > 50 && counts.on < counts.all / 100, JSON.stringify(counts));
 });
 
+test("no wire passes behind a box that is not its end", async () => {
+  for (const name of ["twice.pt2", "transformer.pt2", "casts.pt2", "loop.pt2", "given.pt2", "calls.pt2", "work.pt2", "deep.pt2"]) {
+    const { side: { items: { root } } } = await shown([name]);
+    for (const open of [groups(root), firstOpen(root)]) {
+      for (const reshapes of [true, false]) {
+        const { wires, boxes: drawn } = sceneOf(root, { open, weights: false, reshapes, screen: reshapes ? undefined : SCREEN });
+        const closed = drawn.filter((box) => !box.open);
+        for (const wire of wires) {
+          const ends = new Set(wire.links.flatMap(({ from, to }) => [from, to].flatMap((item) => [item, ...item.around])));
+          const points = pointsOn(wire);
+          for (const { item, x, y, width, height } of closed) {
+            const inside = { x: x + 1, y: y + 1, width: width - 2, height: height - 2 };
+            if (!ends.has(item)) assert.ok(!points.some((point) => meets(inside, point)), `${name}: ${wire.links[0]?.from.path} → ${wire.links[0]?.to.path} behind ${item.path}`);
+          }
+        }
+      }
+    }
+  }
+});
+
 test("no wire crosses the title of a frame that has room beside it, few cross labels, and each tells what its box makes", async () => {
   const crossed = { titles: 0, labels: 0 };
   const all = { titles: 0, labels: 0 };

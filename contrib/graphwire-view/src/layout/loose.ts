@@ -1,4 +1,4 @@
-/** Loose boxes, which no edge reaches: they go in rows below the others. */
+/** Loose boxes, which no edge reaches: they go in rows below the others, or beside them, where wires leave at the bottom. */
 
 import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
 
@@ -7,7 +7,7 @@ type Layout = (boxes: readonly Sized[], connections: readonly Connection[]) => A
 /** The rows of loose boxes are at least this wide. */
 const LEAST_WIDTH = 700;
 
-/** Lays out boxes that have edges, and puts the others below them. */
+/** Lays out boxes that have edges, and puts the others below them, or beside them in a frame with ports. */
 export function withLoose(layout: Layout, boxes: readonly Sized[], connections: readonly Connection[]): Arrangement {
   const tied = new Set(connections.flatMap(({ from, to }) => [from, to]));
   const kept = boxes.map((_, index) => index).filter((index) => tied.has(index));
@@ -16,13 +16,15 @@ export function withLoose(layout: Layout, boxes: readonly Sized[], connections: 
   const at = (index: number): number => position.get(index) ?? 0;
   const empty: Arrangement = { places: [], bends: [], width: 0, height: 0 };
   const inner = kept.length === 0 ? empty : layout(kept.map((index) => boxes[index] as Sized), connections.map((each) => ({ ...each, from: at(each.from), to: at(each.to) })));
-  const limit = Math.max(inner.width, LEAST_WIDTH);
+  const isBeside = boxes.some(({ rank }, index) => rank === "last" && tied.has(index));
+  const left = isBeside ? inner.width + BOX_GAP : 0;
+  const limit = isBeside ? left + LEAST_WIDTH / 2 : Math.max(inner.width, LEAST_WIDTH);
   const places: Point[] = boxes.map((_, index) => inner.places[at(index)] ?? { x: 0, y: 0 });
-  let [x, y, row, width] = [0, inner.height === 0 ? 0 : inner.height + RANK_GAP, 0, inner.width];
+  let [x, y, row, width] = [left, isBeside || inner.height === 0 ? 0 : inner.height + RANK_GAP, 0, inner.width];
   boxes.forEach((box, index) => {
     if (tied.has(index)) return;
-    if (x > 0 && x + box.width > limit) {
-      x = 0;
+    if (x > left && x + box.width > limit) {
+      x = left;
       y += row + BOX_GAP;
       row = 0;
     }
@@ -31,5 +33,5 @@ export function withLoose(layout: Layout, boxes: readonly Sized[], connections: 
     row = Math.max(row, box.height);
     width = Math.max(width, x - BOX_GAP);
   });
-  return { ...inner, places, width, height: y + row };
+  return { ...inner, places, width, height: Math.max(inner.height, y + row) };
 }
