@@ -330,7 +330,7 @@ shown("an overlay colours nodes and sums modules, and what is not counted has no
   await page.getByLabel("Colour by").selectOption({ label: "latency [ms]" });
   assert.ok((await page.locator("#legend").innerText()).includes("latency [ms]"));
   const rows = await page.locator("#panel tbody tr").allInnerTexts();
-  assert.ok(rows.some((row) => /^layers\s+6\.5\s/.test(row)), rows.join("\n"));
+  assert.ok(rows.some((row) => /^layers 0–2 · 3 × Block\s+6\.5\s/.test(row)), rows.join("\n"));
   await page.locator("#panel").getByRole("button", { name: "scaled_dot_product_attention", exact: true }).click();
   assert.ok((await page.locator(".box .number").allTextContents()).some((text) => text.trim() === "4"));
 });
@@ -632,10 +632,123 @@ shown("print is a report", "difference", async (page) => {
   await page.emulateMedia({ media: "print" });
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   const titles = await page.locator("#paper h2").allTextContents();
-  assert.deepEqual(titles.slice(0, 5), ["Changes", "Program", "Modules", "Operators", "Weights"]);
+  assert.deepEqual(titles, ["Changes", "Program", "layer_norm_2"], "the overview, and what is open");
+  const arrows = await page.locator("#paper > svg [marker-end]").evaluateAll((wires) => wires.map((wire) => wire.closest("svg")?.querySelector(wire.getAttribute("marker-end")?.slice(4, -1) ?? "") ?? null));
+  assert.ok(arrows.length > 5 && !arrows.includes(null), "each wire has its arrow in the picture: that of the drawing is not displayed");
   assert.ok(await page.locator("#paper > svg").isVisible());
   assert.ok(!(await page.locator("#stage").isVisible()));
   const { width = 0, height = 0 } = (await page.locator("#paper > svg").boundingBox()) ?? {};
   const sheets = [...(await page.pdf({ preferCSSPageSize: true })).toString("latin1").matchAll(/MediaBox \[0 0 ([\d.]+) ([\d.]+)/g)].map(([, across, along]) => Number(across) > Number(along));
   assert.deepEqual([sheets[0], sheets.slice(1).includes(true)], [width > height, false], "a wide drawing lies on its sheet, beside the title");
-}, { dark: true });
+}, { dark: true, hash: "#node=layer_norm_2" });
+
+shown("paper has the first rows of long lists", "large", async (page) => {
+  await page.getByRole("searchbox").fill("node");
+  await page.locator("#panel .hits tbody tr").nth(50).waitFor();
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  assert.ok((await page.locator("#paper tr").count()) < 50);
+  assert.match(await panelText(page, "#paper"), /and [\d,]+ more/);
+  const sheets = [...(await page.pdf()).toString("latin1").matchAll(/MediaBox/g)].length;
+  assert.ok(sheets <= 6, `${sheets} sheets`);
+});
+
+shown("long lists show their first rows, more on request, and those that a filter leaves", "large", async (page) => {
+  await page.getByRole("searchbox").fill("node");
+  const rows = page.locator("#panel tbody tr");
+  await rows.nth(59).waitFor();
+  assert.equal(await rows.count(), 60);
+  await page.locator("#panel").getByRole("button", { name: /^Show more/ }).click();
+  assert.equal(await rows.count(), 160);
+  await page.getByLabel("Filter the rows").fill("RELU 123");
+  const left = await rows.allInnerTexts();
+  assert.ok(left.length > 0 && left.length < 100 && left.every((row) => /123.*\srelu/s.test(row)), left.join("\n"));
+  assert.match((await panelText(page, ".filters")).trim(), new RegExp(`^${left.length.toLocaleString("en")} of [\\d,]+$`));
+  await page.getByLabel("Filter the rows").fill("no such node");
+  assert.equal(await rows.count(), 0);
+});
+
+shown("boxes and frames say by how much the weights below them changed, and keys stop there", "moved", async (page) => {
+  const badge = page.locator(".badge.weights", { hasText: "≠ 25 %" });
+  await tab(page, "Numbers");
+  await page.getByLabel("Colour by").selectOption({ label: "nothing" });
+  await page.getByRole("button", { name: "Fold all", exact: true }).click();
+  await badge.first().waitFor();
+  assert.equal(await badge.count(), 1);
+  await page.evaluate(() => { location.hash = "#node=layers.7.up"; });
+  await page.locator("#details .change", { hasText: "layers.7.up.weight" }).waitFor();
+  assert.match(await panelText(page, "#details .change"), /Norm Cosine layers\.7\.up\.weight 25 % 1 /);
+  assert.ok((await badge.count()) >= 3, "the box, and the frames around it");
+  const wanted = await page.locator("#details h2").innerText();
+  await page.keyboard.press("Escape");
+  for (let step = 0; step < 60; step++) {
+    await page.keyboard.press("n");
+    if ((await page.locator("#details h2").innerText()) === wanted) return;
+  }
+  assert.fail(`no key leads to ${wanted}`);
+}, { width: 1440, height: 900 });
+
+for (const name of ["overlay", "overlay_csv", "moved", "difference"]) {
+  shown(`no number stands on the text of a wire: ${name}`, name, async (page) => {
+    for (const folding of ["Fold all", "Unfold all"]) {
+      await page.getByRole("button", { name: folding, exact: true }).click();
+      await page.waitForTimeout(200);
+      const met = await page.evaluate(() => {
+        const [badges, labels] = [".badge.number > rect", "text.wire-label"].map((each) => [...document.querySelectorAll(`#drawing ${each}`)].map((found) => found.getBoundingClientRect())) as [DOMRect[], DOMRect[]];
+        return badges.filter((badge) => labels.some((label) => badge.left < label.right - 1 && label.left < badge.right - 1 && badge.top < label.bottom - 2 && label.top + 2 < badge.bottom)).length;
+      });
+      assert.equal(met, 0, folding);
+    }
+  }, { width: 1440, height: 900 });
+}
+
+for (const [width, height] of [[1440, 900], [390, 844]] as const) {
+  shown(`the frames around what is seen are named on a screen of ${width} × ${height}, and the map spares what is selected`, "deep", async (page) => {
+    const trail = page.locator("#trail");
+    assert.ok(await trail.isHidden(), "all titles are seen at first");
+    await page.getByRole("button", { name: "Unfold all" }).click();
+    await page.evaluate(() => { location.hash = "#node=layers.7.up"; });
+    await page.locator(".box.selected").waitFor();
+    for (let step = 0; step < 4; step++) await page.getByTitle("Zoom in").click();
+    await trail.locator("button").first().waitFor();
+    const names = await trail.locator("button").allInnerTexts();
+    assert.match(names.join(" › "), /layers.* › .*7 · Layer/);
+    const map = page.locator("#map");
+    for (let step = 0; step < 6; step++) {
+      await page.locator("#drawing").focus();
+      await page.keyboard.press("ArrowDown");
+      await page.waitForTimeout(300);
+      const covers = await page.evaluate(() => {
+        const [box, cover] = [".box.selected > rect", "#map"].map((each) => document.querySelector(each)?.getBoundingClientRect());
+        const isSeen = document.getElementById("map")?.matches(".gone, [hidden]") === false;
+        return isSeen && box !== undefined && cover !== undefined && box.left < cover.right && cover.left < box.right && box.top < cover.bottom && cover.top < box.bottom;
+      });
+      assert.ok(!covers, `step ${step}`);
+    }
+    assert.ok(await map.isVisible());
+    await page.keyboard.press("m");
+    assert.ok(await map.isHidden());
+    await page.keyboard.press("m");
+    await trail.locator("button").first().click();
+    assert.equal(await page.locator("#details h2").textContent(), names[0]);
+  }, { width, height });
+}
+
+shown("what a finger touches on a phone is 24 pixels high or more", "difference", async (page) => {
+  for (const place of ["Drawing", "Program", "Details"]) {
+    await page.locator("#places").getByRole("button", { name: place }).click();
+    const small = await page.locator("button:visible, select:visible, input:visible, [role=treeitem] .row:visible").evaluateAll((all) => all.flatMap((each) => {
+      const { width, height } = each.getBoundingClientRect();
+      return height < 24 || width < 12 ? [`${each.textContent}: ${width} × ${height}`] : [];
+    }));
+    assert.deepEqual(small, []);
+  }
+}, { width: 390, height: 844, hash: "#node=layer_norm_2" });
+
+shown("what is chosen is seen with few colours, too", "transformer", async (page) => {
+  await page.emulateMedia({ forcedColors: "active" });
+  for (const selector of ["#tabs [role=tab]", "#places [data-at]"]) {
+    const colours = await page.locator(selector).evaluateAll((all) => all.map((each) => getComputedStyle(each).backgroundColor));
+    assert.equal(new Set(colours).size, 2, colours.join());
+  }
+});

@@ -14,7 +14,8 @@ import type { Side, Shown } from "../model/shown.js";
 import { colourAt, HEAT, measuresOf, scaleOf, type Measure } from "../model/overlay.js";
 import { plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
-import { remember, remembered, showPlace, shownText } from "./elements.js";
+import type { Context } from "./context.js";
+import { remember, remembered, shortened, showPlace, shownText } from "./elements.js";
 import { categoryLegend } from "./signs.js";
 import { listenToKeys } from "./keys.js";
 import { linkOf, readLink, showLink } from "./links.js";
@@ -23,11 +24,14 @@ import { panelsOf, type Panel } from "./panels/all.js";
 import { outlineOf } from "./outline.js";
 import { legendOf, type Chooser } from "./panels/numbers.js";
 import { pictureOf } from "./picture.js";
+import { reweightedOf, weightBadge } from "./reweighted.js";
 import { Tabs } from "./tabs.js";
+import { Trail } from "./trail.js";
 
 /** The parts of the page that an app fills. */
 export interface Parts {
   readonly drawing: SVGSVGElement;
+  readonly trail: HTMLElement;
   readonly map: SVGSVGElement;
   readonly view: HTMLElement;
   readonly tabs: HTMLElement;
@@ -52,6 +56,7 @@ export class App implements Chooser {
   readonly difference: Difference | null;
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
   readonly compared: string;
+  readonly reweighted: Context["reweighted"];
   measures: readonly Measure[];
   readonly drawing: Drawing;
   /** How many nodes only pass on what they get. */
@@ -69,6 +74,7 @@ export class App implements Chooser {
   private readonly index: Index;
   private readonly panels: readonly Panel[];
   private readonly tabs: Tabs;
+  private readonly trail: Trail;
 
   constructor(
     readonly shown: Shown,
@@ -82,17 +88,20 @@ export class App implements Chooser {
     this.compared = shown.facts.compared.get(side.name) ?? "";
 
     this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
-    this.drawing = new Drawing(parts.drawing, parts.map, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
+    this.drawing = new Drawing(parts.drawing, parts.map, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); }, moved: () => { this.trail.move(); } });
+    this.trail = new Trail(parts.trail, this.drawing.camera, (item) => { this.reveal(item); });
     this.passing = side.items.all.filter(isPassing).length;
     const choice = remembered("reshapes");
     this.folding = firstFolding(side.items, difference, choice === null ? side.items.root.nodes <= FEW_NODES : choice === "true", this.drawing.camera);
     this.scene = sceneOf(side.items.root, this.folding);
+    this.reweighted = difference === null ? new Map<Item, never>() : reweightedOf(difference, this.weightChanges); // of the runs that are made with the first folding, too
     this.measures = measuresOf(shown);
     if (difference !== null && difference.tallies.size === 0) this.measure = this.measures.find(({ name }) => name === HEAT) ?? null;
     this.measure ??= this.measures.find(({ source }) => source === "") ?? null; // numbers that somebody gave
     this.panels = panelsOf(this);
     this.tabs = new Tabs(parts.tabs, parts.panel, this.panels);
     listenToKeys(this);
+    this.trail.show(this.scene);
     this.drawing.show(this.scene, this.decoration());
     this.showToggles();
     this.drawing.camera.fit(this.scene);
@@ -269,7 +278,7 @@ export class App implements Chooser {
   nextChange(step: number): void {
     const { difference } = this;
     if (difference === null) return;
-    const weights = difference.weights.map((weight) => weight.users[0]?.to ?? weight);
+    const weights = difference.weights.map((weight) => this.standIn(weight));
     const found = [...new Set([...this.side.items.all.filter((item) => item.was !== "" || item.isMoved || (item.mark !== null && !item.isDerived && ["node", "input", "output"].includes(item.kind))), ...weights])].filter((item) => item !== this.root);
     const order = new Map([...within(this.root)].map((item, index) => [item, index]));
     found.sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
@@ -300,16 +309,18 @@ export class App implements Chooser {
     this.parts.announcer.textContent = shownText(text);
   }
 
-  /** Fills what is printed. */
+  /** Fills what is printed: the overview, and what is open beside the drawing. */
   print(): void {
     document.body.classList.toggle("wide", this.scene.width > this.scene.height);
-    this.parts.paper.replaceChildren(this.picture(), ...this.panels.filter(({ name }) => name !== "numbers" || this.measure !== null).map(({ title, make }) => {
-      const made = make();
+    const isPrinted = ({ name }: Panel): boolean => name === "changes" || name === "program" || name === this.tabs.shown || (name === "numbers" && this.measure !== null);
+    const chosen = this.selected === null ? [] : [shortened(detailsPanel(this, this.selected))];
+    this.parts.paper.replaceChildren(this.picture(), ...this.panels.filter(isPrinted).map(({ title, make }) => {
+      const made = shortened(make());
       const head = document.createElement("h2");
       head.textContent = title;
       made.prepend(head);
       return made;
-    }));
+    }), ...this.tabs.found.map(shortened), ...chosen);
   }
 
   // ------------------------------------------------------------------------------------------------------- what follows
@@ -325,6 +336,7 @@ export class App implements Chooser {
       camera.x += (before.x + Math.min(before.width, after.width) / 2 - after.x - Math.min(before.width, after.width) / 2) * camera.scale;
       camera.y += (before.y - after.y) * camera.scale;
     }
+    this.trail.show(this.scene);
     this.drawing.show(this.scene, this.decoration());
     if (before === undefined && keep) camera.fit(this.scene);
     else if (after !== undefined) camera.include(after);
@@ -356,7 +368,7 @@ export class App implements Chooser {
       const seen = visibleItem(item, this.folding);
       found.set(seen, (found.get(seen) ?? 0) + 1);
     }
-    return { selected: this.selected === null ? null : this.standIn(this.selected), found, colours: this.colours() };
+    return { selected: this.selected === null ? null : this.standIn(this.selected), found, colours: this.colours(), weights: this.weightBadges() };
   }
 
   /** Returns the colours of the boxes in sight, and shows their legend. */
@@ -375,6 +387,20 @@ export class App implements Chooser {
     const scale = scaleOf(seen.map(([, value]) => value), measure.isChange);
     legend.replaceChildren(legendOf(measure, scale));
     return new Map(seen.map(([item, value]) => [item, { ...colourAt(scale.share(value), measure.isChange), text: measure.text(value) }]));
+  }
+
+  /** Returns what the boxes in sight say about changed weights: closed ones about all that are below them. */
+  private weightBadges(): Decoration["weights"] {
+    if (this.reweighted.size === 0) return new Map();
+    return new Map(this.scene.boxes.flatMap(({ item, open }) => {
+      const known = open || this.measure?.name !== HEAT ? this.reweighted.get(item) : undefined; // otherwise the colour says it
+      return known === undefined ? [] : [[item, weightBadge(known)] as const];
+    }));
+  }
+
+  /** Shows the map of the drawing, or hides it. */
+  toggleMap(): void {
+    this.announce(this.drawing.map.toggle() ? "The map is shown where not all is seen" : "The map is hidden");
   }
 
   private showDetails(): void {

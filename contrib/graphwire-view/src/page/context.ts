@@ -4,6 +4,7 @@ import type { WeightChange } from "../facts.js";
 import type { Difference } from "../model/difference.js";
 import type { Item } from "../model/items.js";
 import type { Side } from "../model/shown.js";
+import type { Reweighted } from "./reweighted.js";
 
 export interface Context {
   /** The method that is shown; in a difference that of the second file. */
@@ -13,6 +14,8 @@ export interface Context {
   readonly difference: Difference | null;
   /** The weights that differ, and how much; null if nobody compared them. */
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
+  /** In a difference: the weights with other elements that each item uses, or something inside it. */
+  readonly reweighted: ReadonlyMap<Item, readonly Reweighted[]>;
   /** What was compared of weights, in words; empty if nobody says. */
   readonly compared: string;
   /** The side that an item is of: in a difference, what was removed is of the first one. */

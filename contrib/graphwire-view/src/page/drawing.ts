@@ -12,6 +12,7 @@ import { valueFacts } from "../model/values.js";
 import { Camera } from "./camera.js";
 import { shownText, svg } from "./elements.js";
 import { Minimap } from "./minimap.js";
+import type { WeightBadge } from "./reweighted.js";
 import { signOf } from "./signs.js";
 
 /** What decorates boxes and wires. */
@@ -21,11 +22,15 @@ export interface Decoration {
   readonly found: ReadonlyMap<Item, number>;
   /** The colours of an overlay, with the value as text. */
   readonly colours: ReadonlyMap<Item, { readonly fill: string; readonly ink: string; readonly text: string }>;
+  /** In a difference: what boxes say about the weights that they use. */
+  readonly weights: ReadonlyMap<Item, WeightBadge>;
 }
 
 export interface DrawingEvents {
   select(item: Item | null): void;
   toggle(item: Item): void;
+  /** The camera moved, or another scene is shown. */
+  moved(): void;
 }
 
 /** Below this scale texts are too small to read, and are dropped. */
@@ -51,7 +56,7 @@ export class Drawing {
   readonly camera: Camera;
   private readonly layer = svg("g");
   private scene: Scene | null = null;
-  private decoration: Decoration = { selected: null, found: new Map(), colours: new Map() };
+  private decoration: Decoration = { selected: null, found: new Map(), colours: new Map(), weights: new Map() };
   private extents: readonly Rectangle[] = [];
   private kept = new Map<object, { readonly state: string; readonly elements: readonly SVGElement[] }>();
   private drawn: Rectangle | null = null;
@@ -59,7 +64,7 @@ export class Drawing {
   /** The frame that draws again; 0 for none. */
   private pending = 0;
 
-  private readonly map: Minimap;
+  readonly map: Minimap;
 
   constructor(
     host: SVGSVGElement,
@@ -103,6 +108,8 @@ export class Drawing {
     this.drawnReadable = this.camera.scale >= READABLE;
     this.layer.setAttribute("transform", this.camera.transform);
     this.map.move();
+    this.map.spare(this.decoration.selected === null ? undefined : scene.boxOf.get(this.decoration.selected));
+    this.events.moved();
     const boxes = scene.boxes.filter((box) => meets(box, near));
     const wires = scene.wires.filter((_, index) => meets(this.extents[index] as Rectangle, near));
     if (boxes.length + wires.length > MOST) {
@@ -136,15 +143,16 @@ export class Drawing {
 
   /** Returns what is drawn, from the back to the front. */
   private sprites(boxes: readonly Box[], wires: readonly Wire[], texts: boolean): Sprite[] {
-    const { selected, found, colours } = this.decoration;
+    const { selected, found, colours, weights } = this.decoration;
     const isNear = (wire: Wire): boolean => selected !== null && wire.links.some(({ from, to, via = [] }) => from === selected || to === selected || via.includes(selected));
     const told = new Set<Item>();
     const open = boxes.filter((box) => box.open);
+    const labels = wires.filter(({ label }) => label !== "").map(labelBox);
     const whole = (box: Box): Sprite => {
       const { item } = box;
       const colour = colours.get(item);
-      const state = `${texts} ${colours.size > 0} ${selected === item} ${found.get(item) ?? 0} ${colour?.fill ?? ""} ${colour?.text ?? ""}`;
-      return { key: box, state, isFirst: item === selected, make: () => [this.box(box, texts)] };
+      const state = `${texts} ${colours.size > 0} ${selected === item} ${found.get(item) ?? 0} ${colour?.fill ?? ""} ${colour?.text ?? ""} ${weights.get(item)?.text ?? ""}`;
+      return { key: box, state, isFirst: item === selected, make: () => [this.box(box, texts, labels)] };
     };
     const path = (wire: Wire, near: boolean): Sprite => ({ key: wire, state: String(near), isFirst: near, make: () => [wirePath(wire, near)] });
     const [near, far] = [wires.filter(isNear), wires.filter((wire) => !isNear(wire))];
@@ -165,9 +173,9 @@ export class Drawing {
     ];
   }
 
-  private box(box: Box, texts: boolean): SVGElement {
+  private box(box: Box, texts: boolean, labels: readonly Rectangle[]): SVGElement {
     const { item, x, y, width, height, open, depth } = box;
-    const { selected, found, colours } = this.decoration;
+    const { selected, found, colours, weights } = this.decoration;
     const colour = colours.get(item);
     const count = found.get(item) ?? 0;
     const small = isPassing(item);
@@ -189,8 +197,20 @@ export class Drawing {
     if (texts && !open) group.append(...boxTexts(box, colour?.ink ?? null));
     if (item.mark !== null && texts && !item.isDerived) group.append(badge(x + 2, y + 1, MARK_SIGNS[item.mark], `mark ${item.mark}`));
     if (count > 0 && !open && texts) group.append(badge(x + width, y, item.isGroup ? String(count) : "●", "hits"));
-    if (colour !== undefined && texts && colour.text !== "") {
-      group.append(badge(x + width - (count > 0 ? 18 : -6) - textWidth(colour.text, 12) / 2, y - 4, colour.text, "number"));
+    const taken: Rectangle[] = [...labels];
+    const beside = (text: string, className: string, sides: readonly Corner[], edge = 0): SVGElement => {
+      const place = badgePlace(box, text, sides, taken, edge);
+      taken.push(place);
+      return badge(place.x + place.width / 2, place.y + place.height / 2, text, className);
+    };
+    if (colour !== undefined && texts && colour.text !== "") group.append(beside(colour.text, "number", ["top right", "bottom right", "bottom left"], count > 0 ? 24 : 0));
+    const reweighted = weights.get(item);
+    if (reweighted !== undefined && texts) {
+      const made = beside(reweighted.text, "number weights", open ? ["top right"] : ["bottom right", "bottom left", "top right"]);
+      const [shape, text] = [made.querySelector("rect"), made.querySelector("text")];
+      if (shape !== null) shape.style.fill = reweighted.fill;
+      if (text !== null) text.style.fill = reweighted.ink;
+      group.append(made);
     }
     group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.label}` : item.label));
     for (const text of group.querySelectorAll("text, title")) text.before(" "); // a label begins with all that is seen
@@ -203,6 +223,7 @@ export class Drawing {
   private moved(): void {
     this.layer.setAttribute("transform", this.camera.transform);
     this.map.move();
+    this.events.moved();
     const readable = this.camera.scale >= READABLE;
     if (this.drawn !== null && contains(this.drawn, this.camera.seen) && readable === this.drawnReadable) return;
     this.soon();
@@ -241,7 +262,7 @@ function place(layer: SVGElement, wanted: readonly SVGElement[]): void {
 
 function toggleSign({ x, y }: Point, open: boolean): SVGElement {
   const bar = open ? "M-3.5,0H3.5" : "M-3.5,0H3.5M0,-3.5V3.5";
-  const area = svg("rect", { x: -11, y: -11, width: 22, height: 22, class: "area" });
+  const area = svg("rect", { x: -14, y: -14, width: 28, height: 28, class: "area" });
   return svg("g", { class: "sign", transform: `translate(${x},${y})` }, area, svg("rect", { x: -6, y: -6, width: 12, height: 12, rx: 3 }), svg("path", { d: bar }));
 }
 
@@ -261,12 +282,27 @@ function boxTexts({ item, x, y, width, open, caption, titleX }: Box, ink: string
   return [first, ...others].map((made) => inked(made, "fill", ink) as SVGTextElement);
 }
 
+type Corner = "top right" | "bottom right" | "bottom left";
+
+/** Returns where a badge stands: at the first corner of a box where it is on no text of a wire; `edge` is left free at the side. */
+function badgePlace({ x, y, width, height }: Box, text: string, corners: readonly Corner[], taken: readonly Rectangle[], edge: number): Rectangle {
+  const size = { width: badgeWidth(text), height: BADGE };
+  const at = (corner: Corner): Rectangle => ({ ...size, x: corner.endsWith("right") ? x + width + 6 - edge - size.width : x - 6, y: corner.startsWith("top") ? y - 12 : y + height - 6 });
+  return corners.map(at).find((place) => !taken.some((each) => meets(each, place))) ?? at(corners[0] ?? "top right");
+}
+
+const BADGE = 16;
+
+function badgeWidth(text: string): number {
+  return Math.max(16, 10 + textWidth(text, 12));
+}
+
 function badge(x: number, y: number, text: string, className: string): SVGElement {
-  const width = Math.max(16, 10 + textWidth(text, 12));
+  const width = badgeWidth(text);
   return svg(
     "g",
     { class: `badge ${className}` },
-    svg("rect", { x: x - width / 2, y: y - 8, width, height: 16, rx: 8 }),
+    svg("rect", { x: x - width / 2, y: y - 8, width, height: BADGE, rx: 8 }),
     svg("text", { x, y: y + 4, "text-anchor": "middle" }, text),
   );
 }

@@ -44,7 +44,12 @@ export function shownText(text: string): string {
 
 /** Returns a button that looks like a link. */
 export function textButton(label: string, act: () => void, title = "", id: number | null = null): HTMLButtonElement {
-  return html("button", { class: "link", type: "button", "data-id": id, title: title === "" ? null : shownText(title), click: act }, clipped(label, MOST_OF_LINK));
+  return html("button", { class: "link", type: "button", "data-id": id, title: title === "" ? null : shownText(title), click: act }, ...breakable(clipped(label, MOST_OF_LINK)));
+}
+
+/** Returns a name that is divided between lines after dots and underscores first. */
+function breakable(name: string): Child[] {
+  return name.split(/(?<=[._/])(?=\w)/).flatMap((part, index) => (index === 0 ? [part] : [document.createElement("wbr"), part]));
 }
 
 /** Returns a table with a head and rows. Columns whose head begins with `#` have numbers. */
@@ -72,29 +77,71 @@ export function section(title: string, ...children: readonly Child[]): HTMLEleme
   return html("section", {}, html("h3", {}, title), ...children);
 }
 
-/** The rows that a long table shows at first. */
-const FIRST_ROWS = 200;
+/** The rows that a long list shows at first, and adds on request. */
+const FIRST_ROWS = 100;
+/** Lists of more rows have a field that filters them. */
+const FILTERED = 30;
 
-/** Returns a table that shows its first rows, and more on request. */
-export function longTable<T>(heads: readonly string[], items: readonly T[], row: (item: T) => readonly Child[], first = FIRST_ROWS): HTMLElement {
-  const made = table(heads, items.slice(0, first).map(row));
-  const holder = html("div", { class: "scroll" }, made);
-  let shown = first;
-  if (items.length <= first) return holder;
+interface Long<T> {
+  /** The rows at first. */
+  readonly first?: number;
+  /** Where a filter looks for words; without it there is no filter. */
+  readonly text?: (item: T) => string;
+}
+
+/** Returns a table that shows its first rows, more on request, and those with the words of a filter. */
+export function longTable<T>(heads: readonly string[], items: readonly T[], row: (item: T) => readonly Child[], options: Long<T> = {}): HTMLElement {
+  const made = table(heads, []);
+  const [body] = made.tBodies;
+  const rows = (some: readonly T[]): Element[] => [...(table(heads, some.map(row)).tBodies[0]?.rows ?? [])];
+  return body === undefined ? made : long(made, body, items, rows, options);
+}
+
+/** Returns a list that shows its first items, more on request, and those with the words of a filter. */
+export function longList<T>(className: string, items: readonly T[], row: (item: T) => HTMLElement, text: (item: T) => string): HTMLElement {
+  const made = html("ul", { class: className });
+  return long(made, made, items, (some) => some.map(row), { text });
+}
+
+function long<T>(made: HTMLElement, body: HTMLElement, items: readonly T[], rows: (some: readonly T[]) => readonly Element[], { first = FIRST_ROWS, text }: Long<T>): HTMLElement {
+  let wanted = items;
   const more = html("button", { type: "button", class: "more" });
-  const label = (): void => {
-    more.textContent = `Show more (${(items.length - shown).toLocaleString("en")} left)`;
-    more.hidden = shown >= items.length;
+  const grow = (): void => {
+    const at = body.childElementCount;
+    body.append(...rows(wanted.slice(at, at + (at === 0 ? first : FIRST_ROWS))));
+    body.dataset["rows"] = String(wanted.length);
+    const left = wanted.length - body.childElementCount;
+    more.textContent = `Show more (${left.toLocaleString("en")} left)`;
+    more.hidden = left === 0;
   };
-  more.addEventListener("click", () => {
-    const next = table(heads, items.slice(shown, shown + 5 * first).map(row));
-    made.tBodies[0]?.append(...(next.tBodies[0]?.rows ?? []));
-    shown += 5 * first;
-    label();
-  });
-  label();
-  holder.append(more);
-  return holder;
+  more.addEventListener("click", grow);
+  grow();
+  if (items.length <= first && (text === undefined || items.length <= FILTERED)) return html("div", { class: "scroll" }, made);
+  const count = html("span", { class: "quiet", role: "status" });
+  const filter: HTMLInputElement = html("input", { type: "text", class: "filter", placeholder: `Filter ${items.length.toLocaleString("en")} rows`, "aria-label": "Filter the rows", autocomplete: "off", spellcheck: "false", input: () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter((each) => each !== "");
+    wanted = words.length === 0 ? items : items.filter((item) => {
+      const own = text?.(item).toLowerCase() ?? "";
+      return words.every((each) => own.includes(each));
+    });
+    count.textContent = words.length === 0 ? "" : `${wanted.length.toLocaleString("en")} of ${items.length.toLocaleString("en")}`;
+    body.replaceChildren();
+    grow();
+  } });
+  return html("div", {}, text === undefined ? null : html("p", { class: "filters" }, filter, " ", count), html("div", { class: "scroll" }, made), more);
+}
+
+/** The rows of a list that are printed. */
+const PRINTED = 40;
+
+/** Leaves the first rows of long lists, and says how many there are more, for paper. */
+export function shortened(made: HTMLElement): HTMLElement {
+  for (const body of made.querySelectorAll<HTMLElement>("[data-rows]")) {
+    [...body.children].slice(PRINTED).forEach((row) => { row.remove(); });
+    const left = Number(body.dataset["rows"]) - body.childElementCount;
+    if (left > 0) (body.closest("table") ?? body).after(html("p", { class: "quiet" }, `and ${left.toLocaleString("en")} more`));
+  }
+  return made;
 }
 
 /** Shows one part of the page, where there is no room for all. */

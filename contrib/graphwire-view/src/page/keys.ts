@@ -13,6 +13,7 @@ export const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ["Backspace", "go to the module around"],
   ["n p", "in a difference: go to the next thing that differs, or the previous one"],
   ["+ − 0", "zoom, and show everything"],
+  ["m", "show or hide the map of the drawing"],
   ["/", "search; Enter goes to the next hit, Shift+Enter to the previous one"],
   ["Esc", "close the details, the search, the help"],
   ["?", "this help"],
@@ -62,6 +63,7 @@ export function listenToKeys(app: App): void {
       search.focus();
       search.select();
     } else if (event.key === "n" || event.key === "p") app.nextChange(event.key === "n" ? 1 : -1);
+    else if (event.key === "m") app.toggleMap();
     else if (event.key === "?") showHelp();
     else if (event.key === "Escape") app.select(null);
   };

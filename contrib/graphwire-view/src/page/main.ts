@@ -24,6 +24,7 @@ function freshParts(): Parts {
   drawing.replaceWith(fresh);
   return {
     drawing: fresh,
+    trail: part("trail", HTMLElement),
     map: part("map", SVGSVGElement),
     view: part("view", HTMLElement),
     tabs: part("tabs", HTMLElement),
@@ -108,7 +109,7 @@ function tellForeign(name: string, { what, remedy, facts: told, heads, rows }: F
   document.body.dataset["state"] = "foreign";
   welcome();
   const [head] = part("welcome", HTMLElement).children;
-  head?.replaceWith(html("h2", {}, `${name} is ${what}`), html("p", {}, remedy), facts(told), rows.length === 0 ? "" : longTable(heads, rows, (row) => row.map((cell) => (typeof cell === "number" ? countText(cell) : cell))));
+  head?.replaceWith(html("h2", {}, `${name} is ${what}`), html("p", {}, remedy), facts(told), rows.length === 0 ? "" : longTable(heads, rows, (row) => row.map((cell) => (typeof cell === "number" ? countText(cell) : cell)), { text: (row) => row.join(" ") }));
 }
 
 function welcome(problem = ""): void {

@@ -19,8 +19,9 @@ export function pictureOf(drawing: Pictured, host: SVGSVGElement): SVGSVGElement
   const { width, height } = drawing;
   const box = { width: Math.ceil(width + 2 * MARGIN), height: Math.ceil(height + 2 * MARGIN) };
   const picture = svg("svg", { ...box, viewBox: `${-MARGIN} ${-MARGIN} ${box.width} ${box.height}`, class: "drawing" });
-  const marker = (name: string): Node[] => [...host.querySelectorAll(name)].map((each) => each.cloneNode(true));
-  picture.append(svg("defs", {}, ...marker("marker")), svg("rect", { x: -MARGIN, y: -MARGIN, ...box, class: "ground" }), ...drawing.everything());
+  const markers = [...host.querySelectorAll("marker")].map((each) => each.cloneNode(true) as SVGMarkerElement);
+  for (const each of markers) each.id = `picture-${each.id}`; // what is not displayed, as the drawing on paper, has no arrows for others
+  picture.append(svg("defs", {}, ...markers), svg("rect", { x: -MARGIN, y: -MARGIN, ...box, class: "ground" }), ...drawing.everything());
   const holder = svg("svg", { class: "drawing", width: 0, height: 0 }, picture);
   host.after(holder);
   for (const each of [...picture.querySelectorAll<SVGElement>("path, rect, text, tspan")]) {
@@ -28,6 +29,7 @@ export function pictureOf(drawing: Pictured, host: SVGSVGElement): SVGSVGElement
     for (const name of STYLES) each.setAttribute(name, style.getPropertyValue(name));
   }
   for (const each of [...picture.querySelectorAll(":not(marker)"), picture]) for (const name of PAGE_ONLY) each.removeAttribute(name);
+  for (const each of picture.querySelectorAll("[marker-end]")) each.setAttribute("marker-end", each.getAttribute("marker-end")?.replace("#", "#picture-") ?? "");
   holder.remove();
   picture.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   return picture;

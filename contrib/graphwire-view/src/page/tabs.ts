@@ -20,6 +20,16 @@ export class Tabs {
     this.show(panels[0]);
   }
 
+  /** The name of the panel that is shown; empty while what was found is in its place. */
+  get shown(): string {
+    return this.holder.querySelector(".hits") === null ? (this.current?.name ?? "") : "";
+  }
+
+  /** Copies of what was found, if that is shown. */
+  get found(): HTMLElement[] {
+    return Array.from(this.holder.querySelectorAll<HTMLElement>(".hits"), (each) => each.cloneNode(true) as HTMLElement);
+  }
+
   show(panel: Panel | undefined): void {
     if (panel === undefined) return;
     this.current = panel;
@@ -63,7 +73,7 @@ export class Tabs {
       textButton(item.kind === "module" || item.kind === "node" ? item.label : item.title, () => { context.reveal(item); }, item.label, item.id),
       item.kind === "node" ? titleOf(item) : item.type === "" ? item.kind : item.type,
       item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.label ?? ""),
-    ], 60);
+    ], { first: 60, text: ({ label, title, type }) => `${label} ${title} ${type}` });
     this.holder.replaceChildren(html("div", { class: "hits" }, html("h2", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));
   }
 

@@ -6,6 +6,7 @@ import { layersTexts, MARK_NAMES, MARK_SIGNS, tallyText, type Difference, type T
 import { classText, type Item, type Mark } from "../../model/items.js";
 import { numberText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
+import { shareText } from "../reweighted.js";
 import { html, longTable, section, table, textButton, type Child } from "../elements.js";
 
 export function changesPanel(context: Context, difference: Difference): HTMLElement {
@@ -43,7 +44,7 @@ function total(tally: Tally): number {
 /** The layers with other numbers, and the innermost modules with changes, in the order of the program; what is inside one that is new or gone is part of it. */
 function modules(context: Context, { layers }: Difference): HTMLElement[] {
   const before = new Map(Array.from(layers.numbers, ([one, other]) => [other, one] as const));
-  const rows: Child[][] = [];
+  const rows: { readonly item: Item; readonly title: string; readonly what: string }[] = [];
   const visit = (item: Item): void => {
     const own = { added: 0, removed: 0, changed: 0, moved: 0 };
     const direct = (each: Item): void => {
@@ -57,7 +58,8 @@ function modules(context: Context, { layers }: Difference): HTMLElement[] {
       const earlier = item.mark === "removed" ? undefined : before.get(item.name);
       const name = earlier === undefined || earlier === item.name ? item.name : `${earlier} → ${item.name}`;
       const what = isWhole ? `${plural(item.nodes, "node")} ${item.mark}` : item.isMoved ? ["moved", tallyText(own)].join(" ").trim() : tallyText(own);
-      rows.push([textButton(`${name}${item.type === "" ? "" : ` · ${item.type}`}`, () => { context.reveal(item); }), what]);
+      const title = `${name}${item.type === "" ? "" : ` · ${item.type}`}`;
+      rows.push({ item, title, what });
     }
     if (!isWhole) item.children.forEach(visit);
   };
@@ -65,14 +67,14 @@ function modules(context: Context, { layers }: Difference): HTMLElement[] {
   const texts = layersTexts(layers);
   return [
     ...(texts.length === 0 ? [] : [section("Layers", html("ul", {}, ...texts.map((text) => html("li", {}, text))))]),
-    ...(rows.length === 0 ? [] : [section("Modules", longTable(["Module", "#Changes"], rows, (row) => row, 20))]),
+    ...(rows.length === 0 ? [] : [section("Modules", longTable(["Module", "#Changes"], rows, ({ item, title, what }) => [textButton(title, () => { context.reveal(item); }), what], { first: 20, text: ({ title }) => title }))]),
   ];
 }
 
 /** The modules that have another class, with the classes. */
 function classes(context: Context): HTMLElement | null {
   const rows = context.side.items.all.filter(({ was }) => was !== "");
-  return rows.length === 0 ? null : section("Classes", longTable(["Module", "Before", "After"], rows, (item): Child[] => [textButton(item.name, () => { context.reveal(item); }), html("del", {}, item.was), html("ins", {}, item.type)], 20));
+  return rows.length === 0 ? null : section("Classes", longTable(["Module", "Before", "After"], rows, (item): Child[] => [textButton(item.name, () => { context.reveal(item); }), html("del", {}, item.was), html("ins", {}, item.type)], { first: 20, text: ({ name, was, type }) => `${name} ${was} ${type}` }));
 }
 
 function itemSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {
@@ -84,7 +86,7 @@ function itemTable(context: Context, items: readonly Item[]): HTMLElement {
     item.mark === null ? null : sign(item.mark),
     html("div", {}, textButton(item.path, () => { context.reveal(item); }), html("div", { class: "quiet" }, item.title)),
     (context.difference?.changeOf.get(item)?.details ?? []).map(({ what, a, b }) => `${what}: ${a === "" ? "nothing" : a} → ${b === "" ? "nothing" : b}`).join("; "),
-  ], 100);
+  ], { text: ({ path, title }) => `${path} ${title}` });
 }
 
 /** Weights of which the page knows more than their metadata: how much their elements differ. */
@@ -101,8 +103,8 @@ function weights(context: Context, { diff }: Difference): HTMLElement | null {
     const items = new Map(context.side.items.all.flatMap((item) => (item.kind === "weight" ? item.title.split(" = ").map((name) => [name, item] as const) : [])));
     parts.push(longTable(["Weight", "#Norm", "#Largest", "#Cosine"], rows, ([name, { maxAbs, cosine, norm }]): Child[] => {
       const item = items.get(name);
-      return [item === undefined ? name : textButton(name, () => { context.reveal(item); }), norm === null ? "" : `${numberText(Number((100 * norm).toPrecision(2)))} %`, maxAbs === null ? "" : numberText(maxAbs), cosine === null ? "" : numberText(cosine)];
-    }, 50), html("p", { class: "quiet" }, "Norm: that of the difference, as a share of the one before."));
+      return [item === undefined ? name : textButton(name, () => { context.reveal(item); }), shareText(norm), maxAbs === null ? "" : numberText(maxAbs), cosine === null ? "" : numberText(cosine)];
+    }, { first: 50, text: ([name]) => name }), html("p", { class: "quiet" }, "Norm: that of the difference, as a share of the one before."));
   }
   return section("Weights", ...parts);
 }
@@ -124,13 +126,25 @@ function others({ diff }: Difference): HTMLElement[] {
   return names.map((name) => section(`${name.charAt(0).toUpperCase()}${name.slice(1)}s`, changeTable(diff.changes.filter((change) => change.section === name))));
 }
 
+interface ChangeRow {
+  readonly change: Mark;
+  readonly name: string;
+  readonly what: string;
+  readonly a: string;
+  readonly b: string;
+  readonly isFirst: boolean;
+}
+
+/** One row for what only one program has, else one for each thing that differs. */
+function rowsOf({ change, name, details = [] }: Change): ChangeRow[] {
+  const whole = (side: "a" | "b"): string => details.flatMap((each) => (each[side] === "" ? [] : [`${each.what} ${each[side]}`])).join(", ");
+  if (details.length === 0 || change === "added" || change === "removed") return [{ change, name, what: "", a: whole("a"), b: whole("b"), isFirst: true }];
+  return details.map(({ what, a, b }, index) => ({ change, name, what, a, b, isFirst: index === 0 }));
+}
+
 function changeTable(changes: readonly Change[]): HTMLElement {
-  const rows = changes.flatMap(({ change, name, details = [] }) => {
-    const first: Child[] = [sign(change), html("span", { class: "name" }, name)];
-    if (details.length === 0) return [[...first, "", "", ""]];
-    return details.map(({ what, a, b }, index): Child[] => [...(index === 0 ? first : ["", ""]), what, a === "" ? "" : html("del", {}, a), b === "" ? "" : html("ins", {}, b)]);
-  });
-  return html("div", { class: "scroll" }, table(["Change", "Name", "What", "Before", "After"], rows));
+  const side = (tag: "del" | "ins", text: string): Child => (text === "" ? "" : html(tag, {}, text));
+  return longTable(["Change", "Name", "What", "Before", "After"], changes.flatMap(rowsOf), ({ change, name, what, a, b, isFirst }): Child[] => [isFirst ? sign(change) : "", isFirst ? html("span", { class: "name" }, name) : "", what, side("del", a), side("ins", b)], { first: 50, text: ({ name, what, a, b }) => `${name} ${what} ${a} ${b}` });
 }
 
 /** Says in one sentence what differs. */
@@ -145,7 +159,7 @@ export function differenceSentence(context: Context, { diff, tallies, items, lay
   const isTold = (name: string): boolean => gone.some((path) => name === path || name.startsWith(`${path}.`));
   for (const { section: name, change, name: of } of diff.changes) if (name !== "layer" && (change === "changed" || !isTold(of.slice(of.lastIndexOf(" ") + 1)))) sections.set(name, (sections.get(name) ?? 0) + 1);
   const norms = [...(context.weightChanges ?? [])].flatMap(([, { equal, norm }]) => (equal === false && norm !== null ? [norm] : []));
-  const most = norms.length === 0 ? "" : `, by up to ${numberText(Number((100 * Math.max(...norms)).toPrecision(2)))} %`;
+  const most = norms.length === 0 ? "" : `, by up to ${shareText(Math.max(...norms))}`;
   const unknown = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false).length;
   const count = changed.length === 0 ? unknown : changed.length; // a weight that no graph uses has no item
   const parts = [

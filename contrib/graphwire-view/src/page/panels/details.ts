@@ -5,10 +5,11 @@ import { defaultsOf } from "../../model/defaults.js";
 import { framesOf, originsOf, otherMetadata, type Origin } from "../../model/metadata.js";
 import { MARK_SIGNS, tallyText } from "../../model/difference.js";
 import type { Item, Mark } from "../../model/items.js";
-import { argumentPieces, bytesText, countText, deviceText, plural, scaledText, sizesText, valueFacts, type Piece } from "../../model/values.js";
+import { argumentPieces, bytesText, countText, deviceText, numberText, scaledText, sizesText, valueFacts, type Piece } from "../../model/values.js";
 import { histogram, whereIs } from "./tables.js";
 import type { Context } from "../context.js";
-import { facts, html, section, table, textButton, word, type Child } from "../elements.js";
+import { shareText, type Reweighted } from "../reweighted.js";
+import { facts, html, longList, longTable, section, table, textButton, word, type Child } from "../elements.js";
 
 /** The users and operands that the panel lists. */
 const MOST = 100;
@@ -35,7 +36,9 @@ const MARK_WORDS: Readonly<Record<Mark, string>> = {
 /** In a difference: both sides of everything that changed. */
 function changesOf(context: Context, item: Item): HTMLElement | null {
   const { difference } = context;
-  if (difference === null || item.mark === null) return null;
+  if (difference === null || (item.mark === null && !context.reweighted.has(item))) return null;
+  const weights = weightsOf(context, item);
+  if (item.mark === null) return html("section", { class: "change changed" }, html("p", {}, signed("changed"), " Its weights changed"), weights);
   const change = difference.changeOf.get(item);
   const tally = difference.tallies.get(item);
   const words = item.isDerived ? "Its result changed because its operands did" : MARK_WORDS[item.mark];
@@ -43,9 +46,24 @@ function changesOf(context: Context, item: Item): HTMLElement | null {
   return html(
     "section",
     { class: `change ${item.mark}` },
-    html("p", {}, html("span", { class: `sign-of ${item.mark}`, "aria-hidden": "true" }, MARK_SIGNS[item.mark]), ` ${words}`, item.isGroup && tally !== undefined ? `: ${tallyText(tally)}` : ""),
+    html("p", {}, signed(item.mark), ` ${words}`, item.isGroup && tally !== undefined ? `: ${tallyText(tally)}` : ""),
     rows.length === 0 ? null : table(["What", "Before", "After"], rows),
+    weights,
   );
+}
+
+function signed(mark: Mark): HTMLElement {
+  return html("span", { class: `sign-of ${mark}`, "aria-hidden": "true" }, MARK_SIGNS[mark]);
+}
+
+/** In a difference: how much the weights changed that an item uses, or something inside it. */
+function weightsOf(context: Context, item: Item): HTMLElement | null {
+  const found = item.kind === "program" ? [] : (context.reweighted.get(item) ?? []);
+  if (found.length === 0) return null;
+  const isMeasured = found.some(({ change }) => change?.norm != null);
+  const rows = ({ weight, change }: Reweighted): Child[] => [weight === item ? word("elements") : textButton(weight.name, () => { context.reveal(weight); }), ...(isMeasured ? [shareText(change?.norm), change?.cosine == null ? "" : numberText(change.cosine)] : [])];
+  const note = isMeasured ? "Norm: that of the difference, as a share of the one before." : "graphwire view --weights says by how much.";
+  return html("div", {}, longTable(["Weight", ...(isMeasured ? ["#Norm", "#Cosine"] : [])], found, rows, { first: 20, text: ({ weight }) => weight.name }), html("p", { class: "quiet" }, note));
 }
 
 function where(context: Context, item: Item): HTMLElement {
@@ -115,9 +133,8 @@ function cost(context: Context, item: Item): HTMLElement | null {
 function linksSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {
   const unique = [...new Set(items)];
   if (unique.length === 0) return null;
-  const rows = unique.slice(0, MOST).map((item) => html("li", {}, itemLink(context, item), html("span", { class: "quiet" }, ` ${item.kind === "node" ? item.title : item.kind}`)));
-  if (unique.length > MOST) rows.push(html("li", { class: "quiet" }, `and ${plural(unique.length - MOST, "other")}`));
-  return section(title, html("ul", { class: "links" }, ...rows));
+  const row = (item: Item): HTMLElement => html("li", {}, itemLink(context, item), html("span", { class: "quiet" }, ` ${item.kind === "node" ? item.title : item.kind}`));
+  return section(title, longList("links", unique, row, (item) => `${item.path} ${item.title}`));
 }
 
 function stack(context: Context, item: Item): HTMLElement | null {

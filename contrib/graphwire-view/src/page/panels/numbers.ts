@@ -35,14 +35,15 @@ function sums(context: Context, measure: Measure, { of, unknown, nodes }: Number
   const share = (value: number): string => (measure.isChange || measure.combined !== "sum" || total === 0 ? "" : `${((100 * value) / total).toFixed(1)} %`);
   const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.label, () => { context.reveal(item); }), measure.text(value), share(value)];
   const heads = ["Name", "#Number", "#Share"];
+  const text = ([{ label, title }]: readonly [Item, number]): string => `${label} ${title}`;
   return html(
     "div",
     {},
     html("p", {}, `${measure.text(total)} ${measure.combined === "sum" ? "in all, of" : "at most, of"} ${plural(nodes, "node")}.`),
     measure.source === "" ? null : html("p", { class: "quiet" }, measure.source),
     unknown.length === 0 ? null : html("p", { class: "problem" }, `${countText(unknown.length)} of the names are not in this program: ${unknown.slice(0, 5).join(", ")}`),
-    modules.length === 0 ? null : section("By module", longTable(heads, modules, row, 50)),
-    each.length === 0 ? null : section("By node", longTable(heads, each, row, 50)),
+    modules.length === 0 ? null : section("By module", longTable(heads, modules, row, { first: 50, text })),
+    each.length === 0 ? null : section("By node", longTable(heads, each, row, { first: 50, text })),
   );
 }
 

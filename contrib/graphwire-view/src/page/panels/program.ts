@@ -8,7 +8,7 @@ import { dynamicSizes, guardText, withSymbols } from "../../model/mathematics.js
 import { bytesText, countText, plural, valueFacts } from "../../model/values.js";
 import type { Weight } from "../../model/weights.js";
 import type { Context } from "../context.js";
-import { facts, html, section, table, textButton, word } from "../elements.js";
+import { facts, html, longList, section, table, textButton, word } from "../elements.js";
 
 export function programPanel(context: Context): HTMLElement {
   return html(
@@ -29,7 +29,7 @@ function interfaceSection(context: Context): HTMLElement {
   return section(
     "Interface",
     html("h4", {}, "Takes"),
-    inputs.length + keywords.length === 0 ? html("p", {}, "nothing") : html("ul", { class: "interface" }, ...inputs.map((tree) => branch(context, tree)), ...keywords.map((tree) => branch(context, tree, "by name"))),
+    inputs.length + keywords.length === 0 ? html("p", {}, "nothing") : branches(context, [...inputs, ...keywords], (tree) => (keywords.includes(tree) ? "by name" : "")),
     html("h4", {}, "Returns"),
     html("ul", { class: "interface" }, branch(context, { ...output, name: output.name === "" ? "result" : output.name })),
     effectRows.length === 0 ? null : html("h4", {}, "Also"),
@@ -37,11 +37,15 @@ function interfaceSection(context: Context): HTMLElement {
   );
 }
 
+function branches(context: Context, trees: readonly InterfaceTree[], note: (tree: InterfaceTree) => string = () => ""): HTMLElement {
+  return longList("interface", trees, (tree) => branch(context, tree, note(tree)), ({ name, leaf, value }) => `${name} ${leaf} ${value}`);
+}
+
 function branch(context: Context, { name, container, leaf, value, children }: InterfaceTree, note = ""): HTMLElement {
   const shown = html("span", { class: "name" }, /^\d+$/.test(name) ? `[${name}]` : visibleText(name));
   const notes = [container === "?" ? "" : shortType(container), note, container !== "" && children.length === 0 ? "empty" : ""].filter((each) => each !== "").join(", ");
   const quiet = notes === "" ? null : html("span", { class: "quiet" }, ` (${notes})`);
-  if (container !== "") return html("li", {}, shown, quiet, html("ul", { class: "interface" }, ...children.map((child) => branch(context, child))));
+  if (container !== "") return html("li", {}, shown, quiet, branches(context, children));
   return html("li", {}, shown, quiet, ": ", valueLink(context, value, withSymbols(leaf, dynamicSizes(context.side.summary)), leaf));
 }
 

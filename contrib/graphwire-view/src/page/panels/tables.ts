@@ -24,7 +24,7 @@ export function operatorsPanel(context: Context): HTMLElement {
       countText(count),
       scaledText(flops, "FLOP"),
       bytesText(bytes),
-    ]),
+    ], { text: ({ target }) => target }),
   );
 }
 
@@ -50,7 +50,7 @@ export function weightsPanel(context: Context): HTMLElement {
     "div",
     {},
     html("p", { class: "quiet" }, `${plural(weights.length, "weight")}, ${bytesText(storedBytes(weights))}. Weights that share their elements count once.`),
-    longTable(["Name", "Type", "#Bytes", ...(isKnown ? ["Where"] : [])], weights, (weight): Child[] => [nameCell(context, weight), `${weight.dtype} ${weight.shape}`, bytesText(weight.bytes), ...(isKnown ? [whereIs(context, weight)] : [])]),
+    longTable(["Name", "Type", "#Bytes", ...(isKnown ? ["Where"] : [])], weights, (weight): Child[] => [nameCell(context, weight), `${weight.dtype} ${weight.shape}`, bytesText(weight.bytes), ...(isKnown ? [whereIs(context, weight)] : [])], { text: ({ name, dtype, shape, role }) => `${name} ${dtype} ${shape} ${role}` }),
   );
 }
 
