@@ -7,6 +7,7 @@ import io
 import re
 import resource
 import signal
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -47,6 +48,15 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
     (folder / "text.pt2").write_text("hello\n")
     (folder / "other.json").write_text('{"a": 1}')
     torch.save(program.state_dict, folder / "weights.pt")
+    graphwire.save(program, folder / "for-2.6.pt2", target="torch-2.6")
+    with (
+        zipfile.ZipFile(folder / "for-2.6.pt2") as intact,
+        zipfile.ZipFile(folder / "without_examples.pt2", "w") as spoilt,
+    ):
+        for record in intact.infolist():
+            spoilt.writestr(
+                record, b"no pickle" if "example_inputs" in record.filename else intact.read(record)
+            )
     with ExitStack() as streams:
         yield Shelf(folder, program, streams)
 
@@ -160,6 +170,28 @@ def test_a_wrong_option_is_not_blamed_on_a_file_or_record(wrong: str, shelf: She
     assert caught.value.argument == wrong.partition(" ")[0]
     assert caught.value.file == caught.value.record == caught.value.place == ""
     assert not (shelf / "unwritten").exists()
+
+
+WARNED = {
+    "save": lambda s, noted: S(noted, io.BytesIO()),
+    "dumps": lambda s, noted: graphwire.dumps(noted, format="cbor"),
+    "to_schema": lambda s, noted: graphwire.to_schema(noted),
+    "content_hash": lambda s, noted: graphwire.content_hash(noted),
+    "view": lambda s, noted: graphwire.view(s / "good.pt2", overlay={"ms": {"linear": 1, "other": 2}}),
+    "load": lambda s, noted: L(s / "without_examples.pt2"),
+    "convert": lambda s, noted: C(s / "without_examples.pt2", io.BytesIO()),
+    "upgrade": lambda s, noted: graphwire.upgrade(s / "without_examples.pt2", io.BytesIO(), format="cbor"),
+}
+
+
+@pytest.mark.parametrize("call", WARNED)
+def test_a_warning_names_the_line_of_the_caller(call: str, shelf: Shelf) -> None:
+    noted = export(nn.Linear(3, 2), (torch.ones(1, 3),))
+    for node in noted.graph.nodes:
+        node.meta["note of mine"] = 1
+    with pytest.warns(errors.GraphwireWarning) as caught:
+        WARNED[call](shelf, noted)
+    assert {each.filename for each in caught} == {__file__}
 
 
 def test_a_full_disk_names_the_file_and_leaves_the_old_one(shelf: Shelf) -> None:

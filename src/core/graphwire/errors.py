@@ -88,6 +88,20 @@ class GraphwireWarning(UserWarning):
     from the graph's description."""
 
 
+_INNER = frozenset(("graphwire", "graphwire_plugins", "torch", "importlib", "contextlib", "functools"))
+"""The packages whose functions stand between the caller of a public function and a warning."""
+
+
+def warn(text: str, kind: type[Warning] = GraphwireWarning) -> None:
+    """Warn of the line that called graphwire, however deep below it the reason is found."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
+        frame = frame.f_back
+    held = frame.f_globals
+    where = frame.f_code.co_filename, frame.f_lineno, held.get("__name__")
+    warnings.warn_explicit(text, kind, *where, held.setdefault("__warningregistry__", {}))
+
+
 def escaped(text: str) -> str:
     """Return `text` with every unprintable character as an escape, such as `\\x1b`."""
     if text.isprintable():

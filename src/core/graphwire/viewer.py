@@ -8,7 +8,6 @@ import difflib
 import io
 import json
 import math
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
@@ -20,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.analysis.diff.renumbering import Renumbering
-from graphwire.errors import EncodeError, GraphwireWarning
+from graphwire.errors import EncodeError, warn
 from graphwire.registry import WireFormat
 from graphwire.schema import Program, WeightReferences
 from graphwire.wire.archive.atomic_file import ChunkBuffer
@@ -134,7 +133,7 @@ def named_overlays(
             error = _unknown_names(name, unknown, names)
             if len(unknown) == len(numbers):
                 raise error
-            warnings.warn(str(error), GraphwireWarning, stacklevel=4)
+            warn(str(error))
         for index, known in enumerate(names):
             found = {node: number for node, number in numbers.items() if node in known}
             if found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -395,7 +394,7 @@ class Archive(Closing):
                 names=options.group_names(groups),
             )
         for text in loaded.warnings:
-            warnings.warn(text, errors.GraphwireWarning, stacklevel=3)
+            errors.warn(text)
         return loaded.value
 
     @property

@@ -6,7 +6,6 @@ A document is for a reader: of the current schema, or of the schema and layout o
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -80,7 +79,7 @@ def encode(
     dropped: list[tuple[str, str]] = []
     data = document_for(program, target_named(target), wire_format, dropped, payloads, checked=checked)
     for what, why in dropped:
-        warnings.warn(f"the {what} are not all written: {why}", errors.GraphwireWarning, stacklevel=3)
+        errors.warn(f"the {what} are not all written: {why}")
     return data
 
 
@@ -394,7 +393,7 @@ def documents_for_target(
 def warn_of_dropped(dropped: Iterable[Omission]) -> None:
     """Warn the caller of a public function about data that the written file lacks."""
     for each in dropped:
-        warnings.warn(each.as_written, errors.GraphwireWarning, stacklevel=4)
+        errors.warn(each.as_written)
 
 
 def check_ranges(ranges: str, target: str | None) -> None:
@@ -557,7 +556,7 @@ def program_after_plan(program: Program, plan: planner.Plan, registry: Registry)
                 planner.blamed_on(error, plan)
                 if not readers:
                     raise
-                warnings.warn(str(error), errors.GraphwireWarning, stacklevel=4)
+                errors.warn(str(error))
     return changed
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, Unpack
 
 from graphwire import errors
-from graphwire.analysis.load_report import Strippable, WriteReport
+from graphwire.analysis.load_report import Omission, Strippable, WriteReport
 from graphwire.analysis.validation.program_rules import check_payloads, check_valid
 from graphwire.api.archive import Archive, build_load_report, open
 from graphwire.api.documents import ProgramRecords
@@ -250,7 +250,13 @@ def _rewrite(
     check_replaces_none(dst, archive.weight_files())
     archive.check_payloads(outside=weights is not AS_SAVED)
     documents: dict[str, Document] = {}
-    layout, found, dropped = OWN_LAYOUT, [], []
+    layout, found = OWN_LAYOUT, []
+    unread = (
+        {}
+        if "example_inputs" in stripped
+        else {name: archive.payloads_of(name).warnings for name in programs}
+    )
+    dropped = [Omission("example inputs", why, name) for name, texts in unread.items() for why in texts]
     held = {
         name: without(without_external(each), archive.payloads_of(name), stripped)
         for name, each in programs.items()

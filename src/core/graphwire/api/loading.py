@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack
@@ -35,7 +34,7 @@ from graphwire.api.weights import (
     located_weights,
     records_in_store,
 )
-from graphwire.errors import ArchiveError, DecodeError, GraphwireWarning, message_text, note_caller
+from graphwire.errors import ArchiveError, DecodeError, message_text, note_caller, warn
 from graphwire.evolve.planner import UnknownOps
 from graphwire.process import one_build_at_a_time, paused_gc
 from graphwire.registry import Registry, registry_or_installed
@@ -111,7 +110,7 @@ def load_with(
             )
         del archive  # The garbage collector then has only the program to traverse.
     for text in loaded.warnings:
-        warnings.warn(text, GraphwireWarning, stacklevel=4)
+        warn(text)
     if report is not None and loaded.report is not None:
         try:
             report(loaded.report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -200,11 +199,7 @@ def warn_of_prefix(prefix: tuple[str, str], place: StorePlace) -> None:
         change = " and ".join(
             [*([f"without {old!r}"] if old else ()), *([f"with {new!r} before them"] if new else ())]
         )
-        warnings.warn(
-            f"{place.shown} has the weights under other names: {change}",
-            errors.GraphwireWarning,
-            stacklevel=5,
-        )
+        errors.warn(f"{place.shown} has the weights under other names: {change}")
 
 
 def _refer(

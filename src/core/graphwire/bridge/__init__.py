@@ -6,9 +6,8 @@ Importing it rejects torch releases that graphwire does not support.
 from __future__ import annotations
 
 import re
-import warnings
 
-from graphwire.errors import TorchReleaseError
+from graphwire.errors import TorchReleaseError, warn
 from graphwire.version import NEWEST_TORCH, OLDEST_TORCH, TESTED_TORCH
 
 try:
@@ -39,9 +38,7 @@ def check_release(version: str) -> None:
             remedy="Install a newer torch; without it, files can still be inspected, converted and compared",
         )
     if release > NEWEST_TORCH:
-        warnings.warn(
-            f"graphwire is tested on {TESTED_TORCH}; torch {version} is newer", UserWarning, stacklevel=2
-        )
+        warn(f"graphwire is tested on {TESTED_TORCH}; torch {version} is newer", UserWarning)
 
 
 check_release(torch.__version__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -306,9 +305,7 @@ def _encode_examples(
         if errors.is_of_caller(error):
             raise
         context.features = features
-        warnings.warn(
-            f"the example inputs are not saved: {_why(error)}", errors.GraphwireWarning, stacklevel=2
-        )
+        errors.warn(f"the example inputs are not saved: {_why(error)}")
         return None, {}
 
 
@@ -480,7 +477,7 @@ def _decode_examples(context: DecodeContext, request: DecodeRequest, called: Any
 def leave_out(omission: Omission, dropped: list[Omission] | None) -> None:
     """Tell that something was omitted, as the `dropped` of a `DecodeRequest`."""
     if dropped is None:
-        warnings.warn(omission.as_loaded, errors.GraphwireWarning, stacklevel=3)
+        errors.warn(omission.as_loaded)
     else:
         dropped.append(omission)
 

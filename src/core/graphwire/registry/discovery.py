@@ -10,7 +10,6 @@ import os
 import re
 import sys
 import time
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -320,7 +319,7 @@ def _inactive(
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, GraphwirePluginWarning, stacklevel=2)
+    errors.warn(message, GraphwirePluginWarning)
 
 
 class UnavailableName(msgspec.Struct, frozen=True):

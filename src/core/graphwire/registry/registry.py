@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -12,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError, unless_interrupted
+from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError, unless_interrupted, warn
 from graphwire.registry.calls import BLOCK_VARIABLE
 from graphwire.registry.discovery import (
     ALLOW_VARIABLE,
@@ -183,7 +182,7 @@ def _types_of_all(
             failures[serializer_name] = error_text(error)
             named = f"the treespec serializer {serializer_name!r} of {owners[serializer_name]}"
             message = f"{named} is dropped: {failures[serializer_name]}"
-            warnings.warn(message, GraphwirePluginWarning, stacklevel=3)
+            warn(message, GraphwirePluginWarning)
             continue
         for each in types:
             others = {

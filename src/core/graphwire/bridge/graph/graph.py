@@ -6,7 +6,6 @@ This module handles placeholders, the output and attributes of the graph's modul
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -50,7 +49,7 @@ from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta, is_cheap_t
 from graphwire.bridge.torch_compat import private
 from graphwire.bridge.torch_compat.code_text import choose_targets, taken_attributes
 from graphwire.bridge.torch_compat.pytree import class_name, is_treespec
-from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, located, shown
+from graphwire.errors import DecodeError, EncodeError, located, shown, warn
 
 _LITERALS = frozenset((int, float, bool, str, type(None)))
 _ABSENT = object()
@@ -207,11 +206,7 @@ def _text(target: Any) -> str:
 def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
     path = _text(node.target)
     if not node.users:  # a record stores attributes only as arguments of nodes
-        warnings.warn(
-            f"the node {node.name!r} reads the attribute {path!r}, which nothing uses: it is not saved",
-            GraphwireWarning,
-            stacklevel=2,
-        )
+        warn(f"the node {node.name!r} reads the attribute {path!r}, which nothing uses: it is not saved")
         return
     value = scope.module
     for part in path.split("."):

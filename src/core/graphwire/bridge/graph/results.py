@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -39,7 +38,7 @@ from graphwire.bridge.graph.values import (
 )
 from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
 from graphwire.bridge.torch_compat import fake_tensors, private
-from graphwire.errors import DecodeError, GraphwireError, GraphwireWarning, unless_interrupted
+from graphwire.errors import DecodeError, GraphwireError, unless_interrupted, warn
 from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, variant_of
 from graphwire.wire.document import check_expanded_size
 
@@ -200,10 +199,8 @@ def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bo
         return True
     if not any(user.op == "output" for user in reader.users):
         return False
-    warnings.warn(  # a separate node would give an output the metadata of this node
-        f"the metadata of the node {reader.name!r} is not saved: it differs from the element that the node reads",
-        GraphwireWarning,
-        stacklevel=2,
+    warn(  # a separate node would give an output the metadata of this node
+        f"the metadata of the node {reader.name!r} is not saved: it differs from the element that the node reads"
     )
     return True
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import warnings
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.torch_compat.code_text import ambiguous_inputs
-from graphwire.errors import GraphwireWarning, shown
+from graphwire.errors import shown, warn
 from graphwire.registry import OWN_METADATA, TORCH_METADATA
 from graphwire.schema.texts.metadata import DECLARED
 
@@ -161,9 +160,7 @@ def tell_unsaved(context: EncodeContext) -> None:
         return
     named = [what + (f" of {node:.80}" if node else "") for what, node in context.unsaved.items()]
     more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
-    warnings.warn(
+    warn(
         f"not saved: {', '.join(named[:_LISTED])}{more}. Files keep data in meta['custom'], and under keys "
-        "that a plugin declares (hook graphwire_metadata_keys)",
-        GraphwireWarning,
-        stacklevel=2,
+        "that a plugin declares (hook graphwire_metadata_keys)"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -354,10 +353,8 @@ def record_edited_values(record: Program, payloads: Payloads, values: Mapping[st
     edited = list(_differences(record, held_in(record.graph_module.signature), payloads, values))
     if edited:
         record.edited_values = [name for name, _ in edited]
-        warnings.warn(
-            f"{_summary(edited)}. Both are saved unchanged; export the program again if the graph shall match",
-            errors.GraphwireWarning,
-            stacklevel=3,
+        errors.warn(
+            f"{_summary(edited)}. Both are saved unchanged; export the program again if the graph shall match"
         )
 
 
@@ -388,10 +385,8 @@ def check_weights(
         each for each in _differences(record, needed, payloads, values) if each[0] not in record.edited_values
     ]
     if differences and record.producer is None:
-        warnings.warn(
-            f"{_summary(differences)}. Somebody edited them before the program was saved, or they are another program's",
-            errors.GraphwireWarning,
-            stacklevel=3,
+        errors.warn(
+            f"{_summary(differences)}. Somebody edited them before the program was saved, or they are another program's"
         )
         differences = []
     problems = [*missing, *value_rules.mismatch_problems(record, differences), *_wrong_kinds(record, values)]

@@ -13,7 +13,6 @@ import keyword
 import operator
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -40,7 +39,7 @@ from torch.utils._pytree import TreeSpec
 
 from graphwire.bridge.torch_compat.code_text import WAITS, WaitingForward, python_code
 from graphwire.bridge.torch_compat.verifiers import check_program
-from graphwire.errors import DecodeError, GraphwireWarning, unless_interrupted
+from graphwire.errors import DecodeError, unless_interrupted, warn
 from graphwire.process import Resource
 
 if TYPE_CHECKING:
@@ -503,7 +502,7 @@ def _compile(modules: Iterable[torch.fx.GraphModule], *, runs: bool) -> None:
                 if runs:
                     raise
                 message = "a graph has an argument that generated code cannot express: its module does nothing when called"
-                warnings.warn(message, GraphwireWarning, stacklevel=2)
+                warn(message)
                 each.graph = torch.fx.Graph()
                 each._graph = graph
 
