@@ -90,7 +90,7 @@ const FLOAT = new RegExp(
 );
 const ASSUMPTION = `${SPACE},${SPACE}[a-z_]+${SPACE}=${SPACE}(?:True|False)`;
 const SYMBOL = new RegExp(`Symbol\\(${SPACE}'([A-Za-z_][A-Za-z0-9_]*)'((?:${ASSUMPTION})*)${SPACE}\\)`, "y");
-const ONE_ASSUMPTION = /([a-z_]+)\s*=\s*(True|False)/g;
+const ONE_ASSUMPTION = /\b([a-z_]+)\s*=\s*(True|False)/g;
 const OPERATION = /([A-Za-z_][A-Za-z0-9_]*)\(/y;
 const CONSTANT = /-?[a-z_]+/y;
 const SPACES = new RegExp(SPACE, "y");

@@ -445,7 +445,7 @@ const BYTE_ORDER = "byteorder";
 
 function payloadOf(tensor: PickledTensor, path_name: string): PayloadMeta {
   const known = scalarType(tensor.dtype);
-  const [, type = "cpu", index] = /^(\w+):?(\d+)?$/.exec(tensor.device) ?? [];
+  const [, type = "cpu", index] = /^([a-z_]\w*)(?::(\d{1,4}))?$/.exec(tensor.device) ?? [];
   const integers = (numbers: readonly bigint[]): SymInt[] => numbers.map((each) => ({ variant: "as_int", value: each }));
   return {
     path_name,

@@ -1,7 +1,7 @@
 /** Files that attack this language: names of its own objects, texts that cost time, texts that exhaust the stack. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
@@ -110,6 +110,30 @@ test("texts that repeat anything take time in proportion to their length", () =>
       }
     }
   }
+});
+
+const LITERAL = /(?<=[=(,:;!&|?{}[]\s*|return\s)\/(?![*/\s])((?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+)\/([dgimsuvy]*)(?![\w/])/g;
+
+test("every pattern of this package and of the page takes time in proportion to the length of a text", () => {
+  const slow: string[] = [];
+  const secondsOf = (pattern: RegExp, text: string): number => {
+    const started = process.cpuUsage();
+    if (pattern.global && !pattern.sticky) text.replace(pattern, "");
+    else pattern.exec(text);
+    pattern.lastIndex = 0;
+    return process.cpuUsage(started).user / 1e6;
+  };
+  const texts = ["a", "1", "_", " ", ".", "a.", "[0]", "-", "/", ","].flatMap((piece) => ["", "a", "models/"].map((head) => `${head}${piece.repeat(4000)}!\n!`));
+  for (const folder of ["src", "../graphwire-view/src"]) {
+    for (const path of readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((each) => each.endsWith(".ts"))) {
+      for (const [whole, source = "", flags = ""] of readFileSync(`${folder}/${path}`, "utf8").matchAll(LITERAL)) {
+        const pattern = new RegExp(source, flags);
+        const isSlow = texts.some((text) => secondsOf(pattern, text) > 0.008 && secondsOf(pattern, text) > 0.008);
+        if (isSlow) slow.push(`${path}: ${whole}`);
+      }
+    }
+  }
+  assert.deepStrictEqual(slow, []);
 });
 
 test("long and deep documents end in an error of this package, and not in one of the stack", () => {

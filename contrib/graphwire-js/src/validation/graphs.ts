@@ -142,7 +142,9 @@ export class GraphCheck {
     this.tables(graph, values, propagated, place);
     for (const [name, metadata] of graph.value_metadata) {
       const at = `${place}.value_metadata[${JSON.stringify(name)}]`;
-      if (!values.has(name)) checkValueName(name.replace(/(?:\[[0-9]{1,9}\])+$/, ""), at);
+      const bracket = name.indexOf("[");
+      const isElement = bracket >= 0 && /^(?:\[[0-9]{1,9}\])+$/.test(name.slice(bracket));
+      if (!values.has(name)) checkValueName(isElement ? name.slice(0, bracket) : name, at);
       if (metadata.name !== null) checkValueName(metadata.name, at);
       if (metadata.value !== null) this.tensor(metadata.value, at);
       this.metadata(metadata, at);

@@ -1,6 +1,6 @@
 /** What boxes say, and how large they are. */
 
-import { argumentsText, isPassing } from "../model/categories.js";
+import { argumentsText, isPassing, withoutUnderscores } from "../model/categories.js";
 import { classText, modulesOf, withoutCall, type Item, type Link } from "../model/items.js";
 import { bytesText, plural, valueFacts, type ValueFacts } from "../model/values.js";
 import { clipped, textWidth } from "./text.js";
@@ -74,7 +74,9 @@ export function titleOf(item: Item): string {
 /** The operator of a node without the overload, and without underscores around it: `and` for `__and__.Tensor`. */
 function operatorTitle({ title, type }: Item): string {
   const isOwn = !type.startsWith(`torch.ops.${title.split(".")[0] ?? ""}.`);
-  return isOwn ? title.replace(/^(_*)(\w+?)(_*)(?:\.\w+)?$/, (_, before: string, name: string, after: string) => (before.length > 1 ? name : before + name + after)) : title;
+  const [, name = "", overload = ""] = /^(\w+)(\.\w+)?$/.exec(title) ?? [];
+  if (!isOwn || name === "") return title;
+  return name.startsWith("__") ? withoutUnderscores(name) || name : title.slice(0, title.length - overload.length);
 }
 
 function contentsOf(item: Item): string {

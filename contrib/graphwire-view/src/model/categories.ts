@@ -23,10 +23,18 @@ export const CATEGORIES: readonly { readonly category: Category; readonly title:
   { category: "other", title: "Other", names: /^/ },
 ];
 
+/** Returns a text without the underscores around it: in steps, since a pattern for both ends takes quadratic time. */
+export function withoutUnderscores(text: string): string {
+  let [start, end] = [0, text.length];
+  while (text[start] === "_") start++;
+  while (end > start && text[end - 1] === "_") end--;
+  return text.slice(start, end);
+}
+
 /** Returns the name of an item's operator, without library, overload and outer underscores: `add` for `torch.ops.aten.add_.Tensor`. */
 function operatorName({ type }: Item): string {
   const parts = type.replace(/^torch\.ops\./, "").split(".");
-  return (parts[1] ?? parts[0] ?? "").replace(/^_+|_+$/g, "");
+  return withoutUnderscores(parts[1] ?? parts[0] ?? "");
 }
 
 const KNOWN = new Map<string, Category>();

@@ -166,7 +166,7 @@ export function defaultsOf(target: string, schema: string): readonly Default[] {
 /** Reads the defaults in a schema such as `aten::gelu(Tensor self, *, str approximate="none") -> Tensor`. */
 export function schemaDefaults(schema: string): Default[] {
   const [, inside = ""] = /\((.*)\) ->/s.exec(schema) ?? [];
-  return Array.from(inside.matchAll(/(\w+)=(\[[^\]]*\]|"[^"]*"|'[^']*'|[^,]*)/g), ([, name = "", value = ""]) => [name, number(value.replaceAll(" ", ""))] as const);
+  return Array.from(inside.matchAll(/\b(\w+)=(\[[^\]]*\]|"[^"]*"|'[^']*'|[^,]*)/g), ([, name = "", value = ""]) => [name, number(value.replaceAll(" ", ""))] as const);
 }
 
 function pair(text: string): Default {

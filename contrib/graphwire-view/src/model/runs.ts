@@ -3,7 +3,7 @@
  * that module, and neighbours become runs: equal ones (the layers of a transformer), or just many.
  */
 
-import { isPassing } from "./categories.js";
+import { isPassing, withoutUnderscores } from "./categories.js";
 import { classText, Item, withCall, within, withoutCall } from "./items.js";
 import { holdStorages } from "./weights.js";
 
@@ -302,7 +302,7 @@ function titleOf(members: readonly Item[], turn: number, turns: number): string 
 }
 
 function operatorOf({ title }: Item): string {
-  return (title.split(".")[0] ?? "").replace(/^_+|_+$/g, "");
+  return withoutUnderscores(title.split(".")[0] ?? "");
 }
 
 /** What people call a member: the module that it is all of, its operator, or its first part. */
