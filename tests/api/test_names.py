@@ -77,7 +77,7 @@ def test_a_legal_path_stays_and_another_becomes_one_of_its_own(path):
 
 
 @settings(max_examples=4, deadline=None)
-@given(st.sampled_from(['a"b', "a\\b", "\ud800", "x" * 5000, "é" * 4000]))
+@given(st.sampled_from(['a"b', "a\\b", "\ud800", "x" * 5000, "é" * 4000, "a\nb", "a\rb", "a\0b"]))
 def test_a_save_names_what_it_refuses_and_renames_it_on_request(name):
     program, computed = named(name)
     with pytest.raises(EncodeError, match='names="renamed"'):

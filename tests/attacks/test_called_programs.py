@@ -169,7 +169,10 @@ def test_a_save_refuses_what_no_load_accepts() -> None:
         graphwire.dumps(program)
     program._guards_code = []
     program.module_call_graph[0].signature.forward_arg_names = ["x", "pair"]
-    with pytest.raises(EncodeError, match="2 names of parameters, and 3 arguments"):
+    with (
+        pytest.raises(EncodeError, match="2 names of parameters, and 3 arguments"),
+        pytest.warns(GraphwireWarning, match="example inputs are not saved"),
+    ):
         graphwire.dumps(program)
 
 

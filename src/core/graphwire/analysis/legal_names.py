@@ -22,7 +22,8 @@ from graphwire.schema.texts.metadata import EXACT_STACK, split_modules
 
 _PATHS: Final = frozenset(("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "fqn"))
 """The fields with the qualified name of a weight, a constant or a module."""
-_ILLEGAL: Final = r"[\"\\\ud800-\udfff]"
+_ILLEGAL: Final = r"[\"\\\n\r\0\ud800-\udfff]"
+"""What the rules refuse in a path, and the breaks that no code of Python has between quotes."""
 _KEPT: Final = 60
 """The characters of a name that is too long that its new name begins with."""
 
@@ -33,7 +34,7 @@ def legal_path(path: str) -> str:
     The parts that they refuse get new names, which end with a hash of the old ones: two never become one, and a module, its
     weights and another program's of that name stay together.
     """
-    if path_fault(path) is None:
+    if path_fault(path) is None and re.search(_ILLEGAL, path) is None:
         return path
     parts = [_legal(part, MAX_NAME) for part in path.split(".")]
     legal = ".".join(parts)

@@ -111,8 +111,8 @@ def save(
             (torch 2.1: or 1). "exact" raises an error. "narrowed" writes a minimum of 2, as that release's own export
             does, and lists the size in the report.
         names: how to write names of weights, constants, modules and values that no reader accepts: with a double quote, a
-            backslash or a lone surrogate, or of more than 4,096 bytes. "exact" raises an error that lists them. "renamed" gives
-            them other names, which end with a hash of the old ones.
+            backslash, a line break, a null or a lone surrogate, or of more than 4,096 bytes. "exact" raises an error that names
+            them. "renamed" gives them other names, which end with a hash of the old ones.
         extra_files: bytes or text (stored as UTF-8) to store with the program, by relative path.
         compress: whether to deflate documents, configs and extra files. False is for readers that cannot inflate. Weights
             are never compressed.

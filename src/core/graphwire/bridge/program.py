@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 from torch.export import ExportedProgram
 
@@ -107,7 +108,7 @@ def encode_program(
         declared_keys=frozenset(registry.metadata_key_names),
     )
     with edited_attributes_named(program):
-        record, payloads = _encode_program(program, context, tables)
+        record, payloads = _encode_program(program, context, tables, legal_names=legal_names)
     if legal_names:
         from graphwire.analysis.legal_names import legal_path, with_legal_names
         from graphwire.wire.package_reader import sanitize_payload_names
@@ -122,7 +123,7 @@ def encode_program(
 
 
 def _encode_program(
-    program: ExportedProgram, context: EncodeContext, tables: RecordTables
+    program: ExportedProgram, context: EncodeContext, tables: RecordTables, *, legal_names: bool
 ) -> tuple[schema.Program, Payloads]:
     from graphwire.bridge.graph import unsaved
 
@@ -173,7 +174,13 @@ def _encode_program(
     record.group_sizes = group_sizes_here(record, context.registry)
     signature.check_entry(record, errors.EncodeError)
     needed = schema.held_in(record.graph_module.signature)
-    signature.check_attributes(needed, module.graph, program.constants, errors.EncodeError)
+    values = program.constants
+    if legal_names:
+        from graphwire.analysis.legal_names import legal_path
+
+        needed = [msgspec.structs.replace(each, name=legal_path(each.name)) for each in needed]
+        values = {legal_path(name): value for name, value in values.items()}
+    signature.check_attributes(needed, module.graph, values, errors.EncodeError)
     call: Any = program.module_call_graph[0].signature
     names = signature.parameter_names(record, call.in_spec, call.out_spec, errors.EncodeError)
     signature.check_parameters(names, module, errors.EncodeError)

@@ -580,9 +580,15 @@ def check_attributes(
         read = [node for node in read if node.name not in inputs]
     paths += [("subgraph or tensor of the graph", str(node.target)) for node in read]
     if fault := path_fault(paths):
-        raise error(
-            fault, place="graph_module.signature.input_specs", remedy="Rename the attribute of the model"
-        )
+        from graphwire.analysis.legal_names import legal_path
+
+        remedy = "Rename the attribute of the model"
+        if path_fault([(kind, legal_path(path)) for kind, path in paths]) is None:
+            is_new = error is EncodeError
+            remedy += (
+                ', or save with names="renamed"' if is_new else "; `graphwire convert --rename FILE DST` does"
+            )
+        raise error(fault, place="graph_module.signature.input_specs", remedy=remedy)
     # torch registers them as buffers, and finds them as parameters.
     names = {name for name, value in constants.items() if isinstance(value, torch.nn.Parameter)}
     if wrong := [each.name for each in held if each.name in names] if names else []:
