@@ -17,7 +17,6 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.testing import assert_same_program
 
-THREADS = 8
 ROUNDS = 100
 FORMATS = ("json", "msgpack", "cbor")
 NAMES = (
@@ -27,7 +26,9 @@ NAMES = (
     "preserved_module_calls",
     "buffers_and_constants",
     "mutated_inputs",
+    "tied_weights",
 )
+THREADS = 1 + len(NAMES)
 
 
 @pytest.fixture(scope="module")

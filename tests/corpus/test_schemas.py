@@ -31,6 +31,7 @@ def schemas() -> dict[str, tuple[Draft202012Validator, Validator]]:
     }
 
 
+@pytest.mark.filterwarnings("ignore:the example inputs of")  # of classes that no reader of pickles makes
 # The nightly profile draws every file; another run draws each sixtieth.
 @settings(
     max_examples=12 if settings().max_examples <= 100 else 1000,

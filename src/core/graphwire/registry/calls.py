@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
@@ -233,14 +233,14 @@ def restored_process() -> Iterator[list[str]]:
     before = []
     for what, (module, get, set) in _OF_PROCESS.items():
         functions = sys.modules.get(module)  # torch may not be imported
-        with suppress(OSError, AttributeError):  # a folder that is gone, or another module of the name
+        with errors.Ignored(OSError, AttributeError):  # a folder that is gone, or another module of the name
             before.append((what, get, set, functions, getattr(functions, get)()))
     others = _other_threads()
     try:
         yield changed
     finally:
         for what, get, set, functions, value in before:
-            with suppress(OSError):
+            with errors.Ignored(OSError):
                 if getattr(functions, get)() != value and (set == _OF_THREAD or others == _other_threads()):
                     getattr(functions, set)(value)
                     changed.append(what)
