@@ -74,6 +74,7 @@ def calls_of(reference: ModuleType, path: Path) -> list[tuple[Any, Any]]:
     return [(reference.dec(each["args"], get), reference.dec(each["kwargs"], get)) for each in calls]
 
 
+@pytest.mark.filterwarnings("ignore:the example inputs of")  # of classes that no reader of pickles makes
 @pytest.mark.parametrize("part", one_in(2, [slice(1), slice(1, None)]), ids=["one", "others"])
 @pytest.mark.parametrize("wire_format", ["json", "msgpack", "cbor"])
 def test_each_file_computes_the_same_after_conversion(
