@@ -80,7 +80,7 @@ def all_cases() -> Iterator[Case]:
         drop: str = "",
     ) -> Case:
         def change(members: list[Member]) -> None:
-            members[:] = [each for each in members if not drop or drop not in each.name]
+            members[:] = [each for each in members if not any(part in each.name for part in drop.split())]
             members += [Member(record, data) for record, data in records.items()]
 
         archive = Archive(programs or {"model": program}, {"w": float32()}, constants).small()
@@ -172,6 +172,19 @@ def all_cases() -> Iterator[Case]:
             f"example inputs that are {name.replace('_', ' ')}",
             {"data/sample_inputs/model.pt": data},
             needs=(),
+        )
+
+    pickled = {"data/weights/model.pt": torch_save(table(w=strided("0")), {"0": float32().data})}
+    for name, dropped in {"without_a_copy": "data/constants/tensor_0", "with_a_copy": ""}.items():
+        shared = Payload("tensor_0", float32().data, float32().meta, False, {"shared": "data/weights/weight_0"})
+        yield of(
+            f"shared_storage_of_torch_save_{name}",
+            "PAY-14 HIS-39",
+            "a constant that shares a storage of a torch.save file, which is no record",
+            pickled,
+            valid=False,
+            constants={"k": shared},
+            drop=f"data/weights/weight {dropped} weights_config",
         )
 
     def wrong(name: str, rules: str, about: str, data: bytes) -> Case:

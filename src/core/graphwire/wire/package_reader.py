@@ -322,6 +322,8 @@ class Layout:
         for meta in constants.metas.values():  # also where the weight itself is a pickle, and not read
             if meta.shared in weights.pickled and meta.shared not in records:
                 records[meta.shared] = self._record(meta.shared, meta, copied)
+            if meta.shared in weights.records and meta.shared not in self.reader:
+                raise _no_record(meta.shared)
         payloads = Payloads(
             weights.metas,
             constants.metas,
@@ -402,6 +404,10 @@ class Layout:
                 meta.placement, meta.path_name = "meta", ""  # as torch writes it
                 continue
             state.records[full_name] = record
+        for meta in config.values():
+            full_name = folder + meta.path_name
+            if not meta.use_pickle and full_name in state.records and full_name not in self.reader:
+                raise _no_record(full_name)
         return state
 
     def _record(self, full_name: str, meta: schema.PayloadMeta, copied: bool) -> Record:
@@ -431,6 +437,11 @@ class Layout:
         except GraphwireError as error:
             state.unread[name] = error.problem
         state.unlisted.update((folder, each) for each in state.metas.keys() - listed)
+
+
+def _no_record(name: str) -> ArchiveError:
+    """The error for a name of a storage in a torch.save file, which only this package gives it, that a config states."""
+    return MissingRecordError("a config names a record that the archive lacks", place=f"record {name!r:.200}")
 
 
 _EXECUTABLE_SUFFIXES = {
