@@ -176,7 +176,9 @@ def all_cases() -> Iterator[Case]:
 
     pickled = {"data/weights/model.pt": torch_save(table(w=strided("0")), {"0": float32().data})}
     for name, dropped in {"without_a_copy": "data/constants/tensor_0", "with_a_copy": ""}.items():
-        shared = Payload("tensor_0", float32().data, float32().meta, False, {"shared": "data/weights/weight_0"})
+        shared = Payload(
+            "tensor_0", float32().data, float32().meta, False, {"shared": "data/weights/weight_0"}
+        )
         yield of(
             f"shared_storage_of_torch_save_{name}",
             "PAY-14 HIS-39",

@@ -5,7 +5,7 @@
  */
 
 import { openArchive, type Archive, type ArchiveRecord } from "./archive.js";
-import { itemSize, scalarType } from "./enumerations.js";
+import { dtypeOf, itemSize, scalarType } from "./enumerations.js";
 import { GraphwireError } from "./errors.js";
 import type { Limits } from "./limits.js";
 import type { PayloadMeta, SymInt } from "./schema.js";
@@ -26,6 +26,8 @@ export interface PickledTensor {
   readonly storage: string;
   /** The bytes of the storage, as the pickle states them. */
   readonly nbytes: bigint;
+  /** The element type of the storage's class; empty if it has none. */
+  readonly storageType: string;
   readonly device: string;
   readonly conj: boolean;
   readonly neg: boolean;
@@ -50,6 +52,7 @@ export type PickleValue =
   | Tuple
   | Map<PickleValue, PickleValue>
   | Global
+  | Unknown
   | Storage
   | PickledTensor
   | OpaqueTensor;
@@ -60,6 +63,11 @@ export class Tuple {
 export class Global {
   constructor(readonly name: string) {}
 }
+/** A value of a class that this reader does not know, of which only the name is kept. */
+export class Unknown {
+  constructor(readonly name: string) {}
+}
+class OrderedDict extends Map<PickleValue, PickleValue> {}
 export class Storage {
   constructor(
     readonly dtype: string,
@@ -72,6 +80,7 @@ export class Storage {
 
 const MAX_STEPS = 4_000_000;
 const MAX_BYTES = 256 << 20;
+const MAX_INTEGER = 255;
 const MAX_DEPTH = 400;
 /** How many values a pickle may have, shared ones counted each time. */
 const MAX_VALUES = 1 << 22;
@@ -93,42 +102,71 @@ export class UnknownNameError extends GraphwireError {
   }
 }
 
+const DEVICE = /^([a-z_]\w*)(?::(\d{1,4}))?$/;
+
 type Call = (args: readonly PickleValue[]) => PickleValue;
 
-function numbers(value: PickleValue | undefined): bigint[] {
-  if (!(value instanceof Tuple)) return refuse("a tensor without sizes");
-  return value.items.map((item) => (typeof item === "bigint" ? item : refuse("a size that is not an integer")));
+const MAX_SIZE = 2n ** 63n - 1n;
+const MAX_DIMENSIONS = 128;
+
+function sizeOf(value: PickleValue | undefined): bigint {
+  return typeof value === "bigint" && value >= 0n && value <= MAX_SIZE ? value : refuse("a size, stride or offset that is none");
 }
 
-function tensorOf(args: readonly PickleValue[], dtype?: PickleValue): PickledTensor {
-  const [storage, offset, sizes, strides, grad] = args;
-  const noted = args[dtype === undefined ? 6 : 7];
-  const isNoted = (key: string): boolean => noted instanceof Map && noted.get(key) === true;
-  if (!(storage instanceof Storage) || typeof offset !== "bigint") return refuse("a tensor without a storage");
-  const named = dtype instanceof Global ? dtype.name.replace("torch.", "") : storage.dtype;
-  return {
+function numbers(value: PickleValue | undefined): bigint[] {
+  if (!(value instanceof Tuple) || value.items.length > MAX_DIMENSIONS) return refuse("a tensor without sizes");
+  return value.items.map(sizeOf);
+}
+
+function flagOf(value: PickleValue | undefined): boolean {
+  return typeof value === "boolean" ? value : refuse("a flag that is none");
+}
+
+function checkHooks(value: PickleValue | undefined): void {
+  if (value !== null && !(value instanceof Map)) refuse("hooks that are none");
+}
+
+/** A tensor, whose element type is that of its storage, or is among the arguments. */
+function tensorOf(args: readonly PickleValue[], isTyped: boolean): PickledTensor {
+  const count = isTyped ? 6 : 7;
+  const [storage, offset, sizes, strides, grad, hooks, dtype] = args;
+  if (!(storage instanceof Storage) || args.length < count || args.length > count + 1) return refuse("a tensor without a storage");
+  const named = isTyped ? storage.dtype : dtype instanceof Global ? dtype.name.replace("torch.", "") : "";
+  if (dtypeOf(named) === undefined) return refuse("a tensor without an element type");
+  const noted = args[count] ?? null;
+  if (noted !== null && !(noted instanceof Map && [...noted.keys()].every((key) => key === "conj" || key === "neg"))) {
+    return refuse("a tensor with more than its elements");
+  }
+  checkHooks(hooks);
+  const isNoted = (key: string): boolean => noted !== null && noted.has(key) && flagOf(noted.get(key));
+  const found: PickledTensor = {
     kind: "tensor",
     dtype: named,
     sizes: numbers(sizes),
     strides: numbers(strides),
-    offset,
-    requiresGrad: grad === true,
+    offset: sizeOf(offset),
+    requiresGrad: flagOf(grad),
     isParameter: false,
     storage: storage.record,
     nbytes: storage.count * BigInt(storage.dtype === "" ? 1 : itemSize(storage.dtype)),
+    storageType: storage.dtype,
     device: storage.device,
     conj: isNoted("conj"),
     neg: isNoted("neg"),
   };
+  return found.sizes.length === found.strides.length ? found : refuse("a tensor whose sizes and strides differ in number");
 }
 
 function isTensor(value: PickleValue | undefined): value is PickledTensor | OpaqueTensor {
   return typeof value === "object" && value !== null && "kind" in value;
 }
 
-function parameterOf([data, grad]: readonly PickleValue[]): PickleValue {
-  if (!isTensor(data)) return refuse("a parameter without a tensor");
-  return data.kind === "tensor" ? { ...data, isParameter: true, requiresGrad: grad === true } : data;
+function parameterOf(args: readonly PickleValue[], count: number): PickleValue {
+  const [data, grad, hooks] = args;
+  if (!isTensor(data) || args.length !== count) return refuse("a parameter without a tensor");
+  checkHooks(hooks);
+  const requiresGrad = flagOf(grad);
+  return data.kind === "tensor" ? { ...data, isParameter: true, requiresGrad } : data;
 }
 
 function sparseOf([layout, data]: readonly PickleValue[]): PickleValue {
@@ -137,39 +175,42 @@ function sparseOf([layout, data]: readonly PickleValue[]): PickleValue {
   return { kind: "opaque", layout: layout instanceof Global ? layout.name : "", sizes: numbers(sizes), parts: data.items };
 }
 
+function emptyDict(args: readonly PickleValue[]): PickleValue {
+  return args.length === 0 ? new OrderedDict() : refuse("a dict that is called with its items");
+}
+
 /** What the functions that a pickle may name stand for. */
 const CALLS: ReadonlyMap<string, Call> = new Map<string, Call>([
-  ["collections.OrderedDict", ([items]) => dictOf(items)],
-  ["torch._utils._rebuild_tensor_v2", (args) => tensorOf(args)],
-  ["torch._utils._rebuild_tensor_v3", (args) => tensorOf(args, args[6])],
-  ["torch._utils._rebuild_parameter", parameterOf],
-  ["torch._utils._rebuild_parameter_with_state", parameterOf],
+  ["collections.OrderedDict", emptyDict],
+  ["torch._utils._rebuild_tensor_v2", (args) => tensorOf(args, true)],
+  ["torch._utils._rebuild_tensor_v3", (args) => tensorOf(args, false)],
+  ["torch._utils._rebuild_parameter", (args) => parameterOf(args, 3)],
+  ["torch._utils._rebuild_parameter_with_state", (args) => parameterOf(args, 4)],
   ["torch._utils._rebuild_sparse_tensor", sparseOf],
-  ["torch._tensor._rebuild_from_type_v2", ([, , args]) => (args instanceof Tuple ? tensorOf(args.items) : refuse("no tensor"))],
+  ["torch._tensor._rebuild_from_type_v2", ([, , args]) => (args instanceof Tuple ? tensorOf(args.items, true) : refuse("no tensor"))],
   ["torch.serialization._get_layout", ([name]) => (typeof name === "string" ? new Global(name) : refuse("no layout"))],
-  ["torch.Size", ([items]) => (items instanceof Tuple ? items : new Tuple(Array.isArray(items) ? items : []))],
-  ["torch.device", (args) => new Tuple(args)],
+  ["torch.Size", ([items]) => new Tuple(numbers(items))],
+  ["torch.device", ([type, index]) => (typeof type === "string" ? new Tuple([type, index ?? null]) : refuse("no device"))],
 ]);
-const NAMES = /^torch\.(\w+Storage|storage\.\w+Storage|float\w*|bfloat16|u?int\d+|bool|complex\d+|Tensor|nn\.parameter\.Parameter)$/;
+const TYPES: ReadonlySet<string> = new Set(["torch.Tensor", "torch.nn.parameter.Parameter", "torch.storage.UntypedStorage"]);
 
-function dictOf(items: PickleValue | undefined): Map<PickleValue, PickleValue> {
-  const found = new Map<PickleValue, PickleValue>();
-  if (Array.isArray(items)) {
-    for (const item of items) {
-      const [key, value] = item instanceof Tuple ? item.items : Array.isArray(item) ? item : [];
-      found.set(key ?? null, value ?? null);
-    }
-  }
-  return found;
+function isKnown(name: string): boolean {
+  const [, own = ""] = /^torch\.(\w+)$/.exec(name) ?? [];
+  return CALLS.has(name) || TYPES.has(name) || Object.hasOwn(STORAGES, own) || dtypeOf(own) !== undefined;
+}
+
+/** Whether a dict may have a value as a key. */
+function isKey(value: PickleValue): boolean {
+  return typeof value === "bigint" ? value >= -MAX_SIZE - 1n && value <= MAX_SIZE : value === null || typeof value !== "object" || value instanceof Uint8Array;
 }
 
 const MARK = Symbol("mark");
 type Slot = PickleValue | typeof MARK;
 
 /** Reads the value of a pickle of protocol 2 to 5. */
-function readPickle(data: Uint8Array): PickleValue {
+function readPickle(data: Uint8Array, isForeign: boolean): PickleValue {
   if (data.length > MAX_BYTES) throw new GraphwireError("limit", "the pickle is too large");
-  const value = new PickleReader(data).run();
+  const value = new PickleReader(data, isForeign).run();
   checkSize(value);
   return value;
 }
@@ -180,18 +221,35 @@ class PickleReader {
   private readonly memo = new Map<number, PickleValue>();
   private readonly view: DataView;
 
-  constructor(private readonly data: Uint8Array) {
+  constructor(
+    private readonly data: Uint8Array,
+    /** Whether values of unknown classes are kept by name, or refused. */
+    private readonly isForeign: boolean,
+  ) {
     this.view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   }
 
   run(): PickleValue {
+    if (this.data[0] !== 0x80) refuse("no pickle of protocol 2 to 5");
     for (let step = 0; step < MAX_STEPS; step++) {
       const opcode = this.unsigned(1);
-      if (opcode === 0x2e) return this.pop();
+      if (opcode === 0x2e) {
+        const value = this.pop();
+        return this.stack.length === 0 && this.at === this.data.length ? value : refuse("the pickle does not end with one value");
+      }
       const run = OPCODES.get(opcode) ?? refuse(`the pickle has the unsupported opcode 0x${opcode.toString(16)}`);
       run(this);
     }
     throw new GraphwireError("limit", "the pickle has too many steps");
+  }
+
+  protocol(): void {
+    const version = this.unsigned(1);
+    if (version < 2 || version > 5 || this.at !== 2) refuse(`the pickle is of protocol ${version}`);
+  }
+
+  frame(): void {
+    if (this.long() > this.data.length - this.at) refuse("the pickle is truncated");
   }
 
   bytes(count: number): Uint8Array {
@@ -222,6 +280,7 @@ class PickleReader {
   }
 
   integer(count: number): bigint {
+    if (count > MAX_INTEGER) throw new GraphwireError("limit", "the pickle has too long an integer");
     let found = 0n;
     for (const byte of this.bytes(count).toReversed()) found = (found << 8n) | BigInt(byte);
     return BigInt.asIntN(8 * count, found);
@@ -281,50 +340,80 @@ class PickleReader {
 
   global(module: string, name: string): void {
     const full = `${module}.${name}`;
-    if (!CALLS.has(full) && !NAMES.test(full)) throw new UnknownNameError(full);
-    this.push(new Global(full));
+    if (!isKnown(full) && !this.isForeign) throw new UnknownNameError(full);
+    this.push(isKnown(full) ? new Global(full) : new Unknown(full));
+  }
+
+  named(): void {
+    const [name, module] = [this.pop(), this.pop()];
+    if (typeof module !== "string" || typeof name !== "string") return refuse("the name of a global is no text");
+    this.global(module, name);
   }
 
   reduce(): void {
     const args = this.pop();
     const callee = this.pop();
+    if (args instanceof Tuple && callee instanceof Unknown) {
+      this.push(callee);
+      return;
+    }
     if (!(callee instanceof Global) || !(args instanceof Tuple)) return refuse("the pickle calls what is no function");
     const call = CALLS.get(callee.name);
     if (call === undefined) throw new UnknownNameError(callee.name);
-    this.push(call(args.items));
+    this.push(args.items.find((each) => each instanceof Unknown) ?? call(args.items));
   }
 
-  /** Ignores the state of an object, which is a hook or an attribute of a tensor. */
+  /** Makes no object: only that of an unknown class is kept, by name. */
+  object(count: number): void {
+    for (let index = 0; index < count; index++) this.pop();
+    if (!(this.top() instanceof Unknown)) refuse("the pickle makes an object of what is no class");
+  }
+
+  /** Ignores the state of a dict, which is the versions of modules, and of an unknown object. */
   build(): void {
-    this.pop();
+    const state = this.pop();
+    const target = this.top();
+    if (target instanceof Unknown || (target instanceof OrderedDict && state instanceof Map && !(state instanceof OrderedDict))) return;
+    refuse("the pickle sets the state of what has none");
   }
 
   append(items: readonly PickleValue[]): void {
     const list = this.top();
+    if (list instanceof Unknown) return;
     if (!Array.isArray(list)) return refuse("the pickle appends to what is no list");
     for (const item of items) list.push(item);
   }
 
   setItems(items: readonly PickleValue[]): void {
     const dict = this.top();
+    if (items.length % 2 !== 0) refuse("a key has no value");
+    if (dict instanceof Unknown) return;
     if (!(dict instanceof Map)) return refuse("the pickle sets items of what is no dict");
-    for (let index = 0; index + 1 < items.length; index += 2) dict.set(items[index] as PickleValue, items[index + 1] as PickleValue);
+    for (let index = 0; index + 1 < items.length; index += 2) {
+      const key = items[index] as PickleValue;
+      dict.set(isKey(key) ? key : refuse("a key that is none"), items[index + 1] as PickleValue);
+    }
   }
 
   persistent(): void {
     const id = this.pop();
-    const [tag, type, key, device, count] = id instanceof Tuple ? id.items : [];
-    if (tag !== "storage" || !(type instanceof Global) || typeof key !== "string" || typeof device !== "string" || typeof count !== "bigint") {
+    const [tag, type, key, device, count] = id instanceof Tuple && id.items.length === 5 ? id.items : [];
+    if (tag === "storage" && type instanceof Unknown) {
+      this.push(type);
+      return;
+    }
+    const name = type instanceof Global ? type.name.slice(type.name.lastIndexOf(".") + 1) : "";
+    const isStorage = tag === "storage" && Object.hasOwn(STORAGES, name) && typeof count === "bigint" && count >= 0n && count <= MAX_SIZE;
+    if (!isStorage || typeof key !== "string" || typeof device !== "string" || !/^[\w.-]+$/.test(key) || !DEVICE.test(device)) {
       return refuse("the pickle refers to what is no storage");
     }
-    const dtype = STORAGES[type.name.slice(type.name.lastIndexOf(".") + 1)] ?? "";
-    this.push(new Storage(dtype, `data/${key}`, device, count));
+    this.push(new Storage(STORAGES[name] ?? "", `data/${key}`, device, count));
   }
 }
 
 const OPCODES: ReadonlyMap<number, (reader: PickleReader) => void> = new Map<number, (reader: PickleReader) => void>([
-  [0x80, (r) => void r.unsigned(1)], // PROTO
-  [0x95, (r) => void r.long()], // FRAME
+  [0x80, (r) => { r.protocol(); }], // PROTO
+  [0x95, (r) => { r.frame(); }], // FRAME
   [0x4e, (r) => { r.push(null); }],
   [0x88, (r) => { r.push(true); }],
   [0x89, (r) => { r.push(false); }],
@@ -332,9 +421,12 @@ const OPCODES: ReadonlyMap<number, (reader: PickleReader) => void> = new Map<num
   [0x4d, (r) => { r.push(BigInt(r.unsigned(2))); }],
   [0x4a, (r) => { r.push(r.int32()); }],
   [0x8a, (r) => { r.push(r.integer(r.unsigned(1))); }],
+  [0x8b, (r) => { r.push(r.integer(r.unsigned(4))); }],
   [0x47, (r) => { r.push(r.double()); }],
   [0x58, (r) => { r.push(r.text(r.unsigned(4))); }],
   [0x8c, (r) => { r.push(r.text(r.unsigned(1))); }],
+  [0x8d, (r) => { r.push(r.text(r.long())); }],
+  [0x8e, (r) => { r.push(r.bytes(r.long())); }],
   [0x43, (r) => { r.push(r.bytes(r.unsigned(1))); }],
   [0x42, (r) => { r.push(r.bytes(r.unsigned(4))); }],
   [0x5d, (r) => { r.push([]); }],
@@ -355,6 +447,9 @@ const OPCODES: ReadonlyMap<number, (reader: PickleReader) => void> = new Map<num
   [0x68, (r) => { r.get(r.unsigned(1)); }],
   [0x6a, (r) => { r.get(r.unsigned(4)); }],
   [0x63, (r) => { r.global(r.line(), r.line()); }],
+  [0x93, (r) => { r.named(); }],
+  [0x81, (r) => { r.object(1); }],
+  [0x92, (r) => { r.object(2); }],
   [0x52, (r) => { r.reduce(); }],
   [0x62, (r) => { r.build(); }],
   [0x51, (r) => { r.persistent(); }],
@@ -392,28 +487,33 @@ export interface PickledTable {
 }
 
 /** Reads the value of a file of `torch.save`, and none of its storages. */
-export async function readTorchSave(bytes: Uint8Array, limits: Limits): Promise<{ archive: Archive; value: PickleValue }> {
+export async function readTorchSave(bytes: Uint8Array, limits: Limits, isForeign = false): Promise<{ archive: Archive; value: PickleValue }> {
   const archive = await openArchive(bufferSource(bytes), limits);
-  return { archive, value: readPickle(await archive.read("data.pkl")) };
+  return { archive, value: readPickle(await archive.read("data.pkl"), isForeign) };
 }
 
 /** Reads a file of `torch.save` as payloads. `stem` is in front of the numbers of its storages. */
 export async function readPickledTable(bytes: Uint8Array, stem: string, limits: Limits): Promise<PickledTable> {
-  const { archive, value } = await readTorchSave(bytes, limits);
+  const { archive, value } = await readTorchSave(bytes, limits, true);
   if (!(value instanceof Map)) throw new GraphwireError("document", "a file of torch.save has no dict of tensors");
   const table = new Map<string, PayloadMeta>();
   const names: string[] = [];
   const storages = new Map<string, ArchiveRecord>();
   const paths = new Map<string, string>();
+  const types = new Map<string, string>();
+  const isBig = await isBigEndian(archive);
   const first = new Map<PickleValue, string>();
   const pathOf = (tensor: PickledTensor): string => {
     const known = paths.get(tensor.storage);
-    if (known !== undefined) return known;
+    const { bytes: width = 1, numbers: per = 1 } = isBig ? dtypeOf(tensor.dtype) ?? {} : {};
+    const type = `${tensor.storageType} ${width / per}`;
+    if (known !== undefined) return types.get(known) === type ? known : refuse("a storage is used as two types of elements");
     const record = archive.records.get(tensor.storage);
     if (record === undefined) throw new GraphwireError("missing", "the file of torch.save has no such record", tensor.storage);
     if (BigInt(record.size) !== tensor.nbytes) throw new GraphwireError("archive", "the storage has another size than the pickle states", tensor.storage);
     const path = `${stem}${paths.size}`;
     paths.set(tensor.storage, path);
+    types.set(path, type);
     storages.set(path, record);
     return path;
   };
@@ -433,7 +533,7 @@ export async function readPickledTable(bytes: Uint8Array, stem: string, limits: 
     add(name, each);
   }
   const read = (path: string): Promise<Uint8Array> => archive.read(storages.get(path)?.name ?? path);
-  return { table, names, isBigEndian: await isBigEndian(archive), storages, read };
+  return { table, names, isBigEndian: isBig, storages, read };
 }
 
 /** Whether the record `byteorder` of an archive says that elements are big-endian. */
@@ -445,7 +545,7 @@ const BYTE_ORDER = "byteorder";
 
 function payloadOf(tensor: PickledTensor, path_name: string): PayloadMeta {
   const known = scalarType(tensor.dtype);
-  const [, type = "cpu", index] = /^([a-z_]\w*)(?::(\d{1,4}))?$/.exec(tensor.device) ?? [];
+  const [, type = "cpu", index] = DEVICE.exec(tensor.device) ?? [];
   const integers = (numbers: readonly bigint[]): SymInt[] => numbers.map((each) => ({ variant: "as_int", value: each }));
   return {
     path_name,

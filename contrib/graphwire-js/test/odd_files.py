@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickletools
 import random
 import struct
 import zlib
@@ -284,3 +285,194 @@ def _cbor(chance: random.Random, tree: Any) -> bytes:
     if odd and tree == struct.unpack(">e", struct.pack(">e", tree))[0]:
         return b"\xf9" + struct.pack(">e", tree)
     return b"\xfb" + struct.pack(">d", tree)
+
+
+_LENGTHS = (
+    0,
+    1,
+    2,
+    3,
+    5,
+    6,
+    7,
+    255,
+    256,
+    65536,
+    2**31 - 1,
+    -1,
+    2**31,
+    2**59,
+    2**63 - 1,
+    2**63,
+    -(2**63),
+    2**70,
+)
+_GLOBALS = (
+    *(
+        f"torch\n{kind}Storage"
+        for kind in ("Float", "Double", "Half", "Byte", "Untyped", "Quint8", "ComplexFloat")
+    ),
+    *(
+        f"torch\n{kind}"
+        for kind in ("float32", "float64", "float8_e4m3fn", "uint16", "float7", "int4", "Tensor")
+    ),
+    *(
+        f"torch._utils\n_rebuild_{kind}"
+        for kind in ("tensor_v2", "tensor_v3", "parameter", "tensor", "qtensor")
+    ),
+    *(
+        "torch.storage\nUntypedStorage",
+        "torch\nSize",
+        "torch\ndevice",
+        "collections\nOrderedDict",
+        "os\nsystem",
+    ),
+)
+_VALUES = (
+    b"N",
+    b"\x88",
+    b"\x89",
+    b")",
+    b"]",
+    b"}",
+    b"K\x01",
+    b"G?\xf0\0\0\0\0\0\0",
+    b"C\x01x",
+    b"\x8f",
+    b"X\x01\0\0\0a",
+)
+_OPCODES = tuple(each.code.encode("latin-1") for each in pickletools.opcodes)
+
+
+def odd_pickle(chance: random.Random, data: bytes) -> bytes:
+    """A pickle of torch.save that differs in one to three of its opcodes, their arguments, its protocol or its end."""
+    starts = [at for _, _, at in pickletools.genops(data)]
+    steps = [data[at:end] for at, end in zip(starts, [*starts[1:], len(data)], strict=True)]
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        at = chance.randrange(len(steps))
+        way = chance.randrange(12)
+        if way == 0:
+            steps[0] = b"\x80" + bytes([chance.choice((0, 1, 2, 3, 4, 5, 6, 255))])
+        elif way == 1:
+            steps.append(chance.choice((b".", b"\0", b"N.", b"x" * 9)))
+        elif way == 2:
+            steps[at] = chance.choice(_OPCODES) + steps[at][1:]
+        elif way == 3:
+            del steps[at]
+        elif way == 4:
+            steps.insert(at, chance.choice((steps[at], chance.choice(steps), *_VALUES)))
+        elif way == 5:
+            steps.insert(at, chance.choice((b"q", b"h")) + bytes([chance.choice((0, 1, 2, 9, 255))]))
+        elif way == 6:
+            steps.insert(at, b"\x95" + struct.pack("<Q", chance.choice((0, 1, len(data), 2**63))))
+        else:
+            alike = [
+                index for index, step in enumerate(steps) if step[:1] in (b"J", b"K", b"X", b"c", b"\x8c")
+            ]
+            if alike:
+                at = chance.choice(alike)
+                steps[at] = _odd_step(chance, steps, steps[at])
+    return b"".join(steps)
+
+
+def _odd_step(chance: random.Random, steps: list[bytes], step: bytes) -> bytes:
+    """Another number, text or global: a size, a stride, a key of a storage, a device or a name, perhaps one that is there."""
+    if step[:1] == b"c":
+        return b"c" + chance.choice(_GLOBALS).encode() + b"\n"
+    if step[:1] in (b"X", b"\x8c"):
+        texts = [each for each in steps if each[:1] == step[:1]]
+        text = chance.choice(
+            (
+                "",
+                "meta",
+                "cuda:0",
+                "cpu:0",
+                "cpu:-1",
+                "gpu",
+                "0",
+                "1",
+                "../0",
+                "storage",
+                "a",
+                "a.b",
+                "\ud800",
+            )
+        )
+        data = text.encode("utf-8", "surrogatepass")
+        return chance.choice((chance.choice(texts), b"X" + struct.pack("<I", len(data)) + data))
+    number = chance.choice(_LENGTHS)
+    data = number.to_bytes(10, "little", signed=True)
+    return chance.choice((b"\x8a\x0a" + data, b"\x8b\x0a\0\0\0" + data, b"J" + struct.pack("<i", number % 8)))
+
+
+_NAMES_OF_RECORDS = (
+    *(
+        "weight_0",
+        "data/weights/weight_0",
+        "data/weights/weight_9",
+        "data/weights/",
+        "data/constants/tensor_0",
+    ),
+    *("data/weights/references.json", "manifest.json", "data/weights/../x", "DATA/WEIGHTS/weight_0"),
+)
+_LOCATIONS = (
+    *(
+        "",
+        ".",
+        "..",
+        "../x.safetensors",
+        "/x",
+        "a/../x",
+        "a//x",
+        "a\\x",
+        "C:x",
+        "file:x",
+        "http://x",
+        "x\0",
+        "x?y",
+        "x#y",
+    ),
+    *("%2e%2e/x", "NUL", "x.", "x ", "é", "a" * 300),
+)
+_COUNTS = (0, 1, 3, 23, 24, 25, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, -1, True, None, 1.0, "24")
+_DIGESTS = ("", "0" * 64, "A" * 64, "0" * 63, "g" * 64, None)
+
+
+def odd_references(chance: random.Random, tree: Any) -> Any:
+    """References that differ in one to three places: names, locations, regions, sizes, digests or stores."""
+    tree = json.loads(json.dumps(tree))
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        holders: list[tuple[Any, Any]] = []
+        _collect(tree, holders)
+        holder, key = chance.choice(holders)
+        value = holder[key]
+        if isinstance(value, dict) and isinstance(holder, dict) and chance.random() < 0.6:
+            holder[chance.choice(_NAMES_OF_RECORDS)] = value
+            if chance.random() < 0.5:
+                del holder[key]
+        elif isinstance(value, list):
+            holder[key] = chance.choice(([], value[1:], value[::-1], [*value, *value[:1]]))
+        elif isinstance(value, bool) or not isinstance(value, (int, str)):
+            holder[key] = chance.choice((None, True, {}, [], 0, ""))
+        elif isinstance(value, int):
+            holder[key] = chance.choice((value + 1, max(value - 1, 0), *_COUNTS))
+        elif len(value) == 64:
+            holder[key] = chance.choice((value.upper(), *_DIGESTS))
+        else:
+            holder[key] = chance.choice(
+                (*_LOCATIONS, "float16", "F32", "float32", value.upper(), value + "/", "./" + value)
+            )
+    return tree
+
+
+def _collect(tree: Any, holders: list[tuple[Any, Any]]) -> None:
+    items = (
+        list(tree.items())
+        if isinstance(tree, dict)
+        else list(enumerate(tree))
+        if isinstance(tree, list)
+        else []
+    )
+    for key, value in items:
+        holders.append((tree, key))
+        _collect(value, holders)

@@ -35,7 +35,7 @@ sys.path += [str(SUITE), str(ROOT / "tests/fuzz"), str(Path(__file__).parent)]
 from fuzz import mutated  # noqa: E402
 from making.files import encode, manifest_of  # noqa: E402
 from making.zip_bytes import Member, write_zip  # noqa: E402
-from odd_files import odd_archive, odd_document  # noqa: E402
+from odd_files import odd_archive, odd_document, odd_pickle, odd_references  # noqa: E402
 
 from graphwire.api.conformance import first_difference, neutral  # noqa: E402
 from graphwire.errors import GraphwireError  # noqa: E402
@@ -269,9 +269,27 @@ def _is_tree(data: bytes, suffix: str) -> bool:
         return False
 
 
+def _odd_records(chance: random.Random, members: list[Member]) -> None:
+    """Change a pickle of torch.save or the references, if there are any, and otherwise a config."""
+    saved = [each for each in members if each.name.endswith(".pt") and each.data[:2] == b"PK"]
+    for each in saved:
+
+        def change(inner: list[Member]) -> None:
+            pickle = next(one for one in inner if one.name == "data.pkl")
+            pickle.data = odd_pickle(chance, pickle.data)
+
+        each.data = sealed(each.data, change)
+    suffixes = ("references.json",) if not saved else ()
+    for each in members:
+        if each.name.endswith(suffixes or ("weights_config.json", "constants_config.json")) and not saved:
+            each.data = json.dumps(odd_references(chance, json.loads(each.data))).encode()
+
+
 def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[str, bytes]:
     """A way of change, and the file that it makes."""
-    way = chance.choice(("raw", "bytes", "tree", "tree", "tree", "tree", "zip", "form"))
+    way = chance.choice(("raw", "bytes", "tree", "tree", "tree", "tree", "zip", "form", "odd"))
+    if way == "odd":
+        return way, sealed(seed.data, partial(_odd_records, chance))
     if way == "raw":
         return way, mutated(
             chance, [seed.data, chance.choice(all_seeds).data], (b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06")
