@@ -10,9 +10,8 @@ from typing import Any
 
 import sympy
 import torch
+from inside.registry import TORCH_METADATA
 from torch._subclasses.fake_tensor import FakeTensor
-
-from graphwire.registry import TORCH_METADATA
 
 _FACTS = ("dtype", "layout", "device", "requires_grad", "is_leaf")
 _ATOMS = (

@@ -1,7 +1,7 @@
 """Lists the names in the code that nothing uses, and fails where there are any. `make lint` runs it.
 
 vulture finds them; `pyproject.toml` configures it. Python files and the examples in the documentation count as users. Tests do
-not, and neither does a module's `__all__`, except the package's (`DOOR`).
+not, and neither does a module's `__all__`, except the package's (`PACKAGE`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vulture import Vulture
 from vulture.config import make_config
 
 ROOT = Path(__file__).resolve().parents[1]
-DOOR = ROOT / "src/core/graphwire/__init__.py"
+PACKAGE = ROOT / "src/core/graphwire/__init__.py"
 """The module whose `__all__` others import from. Others export a name by `import X as X`, which vulture knows."""
 _EXAMPLE = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -24,7 +24,7 @@ class _Users(Vulture):
     """vulture, with the names of an `__all__` used in the package only."""
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        if self.filename == DOOR:
+        if self.filename == PACKAGE:
             super().visit_Assign(node)
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import Plugin, put_distribution, registry_with
+from inside.registry import OWN_METADATA
 from torch import nn
 from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, PluginError
 from graphwire.hooks import MetadataKey
-from graphwire.registry import OWN_METADATA
 
 
 class Stage(enum.Enum):

@@ -16,6 +16,7 @@ import torch
 from given_plugins import Plugin
 from hypothesis import given, settings, strategies as st
 from inside.bridge import decode_treespec, encode_treespec, pytree as torch_pytree
+from inside.registry import default_registry
 from inside.schema import format_treespec, parse_treespec
 from inside.schema.texts import treespec
 from inside.wire import same_tree
@@ -31,7 +32,6 @@ from graphwire.errors import (
     UnknownTypeError,
 )
 from graphwire.hooks import Registry
-from graphwire.registry import default_registry
 from graphwire_plugins import treespecs
 
 REGISTRY = Registry.of(treespecs)

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import put_distribution
+from inside.registry import OWN_COMMANDS
 
 import graphwire
 from graphwire import errors
 from graphwire.cli import COMMANDS
-from graphwire.registry import OWN_COMMANDS
 
 PAGE = Path(__file__).parents[2] / "docs/hooks/commands.md"
 CONTRACT = """

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import Plugin, registry_with
-from inside.registry import HOOKS, Hook
+from inside.registry import HOOKS, Hook, find_plugins, load_plugin
 from nightly import one_in
 from torch.utils import _pytree as pytree
 
@@ -30,7 +30,6 @@ from graphwire.errors import (
     GraphwireError,
 )
 from graphwire.hooks import MetadataKey, OpsetStep, PluginInfo, Registry, StoredTensor, StoreIndex, hookimpl
-from graphwire.registry import discover_plugins, load_plugin
 from graphwire_plugins.json_format import JsonFormat
 
 
@@ -241,7 +240,7 @@ def installed(hook: Hook, members: dict[str, Any]) -> Registry:
         hook.kind: members
     }
     plugin = Plugin(**{f"{kind}s": providers(kind, each) for kind, each in whole.items()})
-    return Registry([*discover_plugins(), load_plugin(FAILING, lambda: plugin)])
+    return Registry([*find_plugins(), load_plugin(FAILING, lambda: plugin)])
 
 
 class Needing(torch.nn.Module):
@@ -503,7 +502,7 @@ def test_where_nobody_has_what_is_needed_each_broken_plugin_that_might_is_named(
 ) -> None:
     method = next(name for hook, name in METHODS if hook.kind == kind)
     info = PluginInfo("another", "gw-failing", "1.5")  # a format of a plugin's name would name that plugin
-    registry = Registry([*discover_plugins(), load_plugin(info, BROKEN[how](kind, method))])
+    registry = Registry([*find_plugins(), load_plugin(info, BROKEN[how](kind, method))])
     graphwire.save(plain, tmp_path / "a.pt2", registry=registry)
     for name, act in NOBODYS[kind].items():
         told = failure_of(lambda act=act: act(plain, tmp_path, registry))
@@ -688,7 +687,7 @@ def test_a_command_that_fails_ends_with_one_message(
     add: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     registry = installed(HOOKS[-1], WORKING["command"] | {"add": add})
-    monkeypatch.setattr("graphwire.registry.default_registry", lambda: registry)
+    monkeypatch.setattr("graphwire.registry.registry.default_registry", lambda: registry)
     assert main(["failing"]) != 0
     told = capsys.readouterr().err
     assert "the command 'failing' of plugin `failing` of gw-failing==1.5" in told
@@ -702,7 +701,7 @@ def test_whatever_a_command_does_ends_with_a_number_or_one_message(
 ) -> None:
     working = WORKING["command"]
     registry = installed(HOOKS[-1], working | {method: DEEDS[deed](working[method])})
-    monkeypatch.setattr("graphwire.registry.default_registry", lambda: registry)
+    monkeypatch.setattr("graphwire.registry.registry.default_registry", lambda: registry)
     try:
         code = main(["failing"])
     except SystemExit as ended:  # which `run` may do

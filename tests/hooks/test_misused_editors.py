@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import torch
 from inside.evolve import Value
+from inside.registry import find_plugins, load_plugin
 from nightly import by_day
 
 import graphwire
 from graphwire.errors import GraphwireError, OpsetError
 from graphwire.hooks import NodeEditor, OpsetStep, PluginInfo, Registry
-from graphwire.registry import discover_plugins, load_plugin
 from graphwire.schema import Argument, SymInt
 
 SCALE = "torch.ops.gw_misuse.scale.default"
-BOX = discover_plugins(frozenset({"graphwire"}))
+BOX = find_plugins(frozenset({"graphwire"}))
 
 
 def registry(version: int, function: Callable[[Any], object]) -> Registry:

@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 from given_plugins import Plugin, put_distribution
-from inside.registry import API_VERSION, registry as registry_module
+from inside.registry import API_VERSION, GraphwirePluginWarning, load_plugin, registry as registry_module
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
 from graphwire.hooks import PluginInfo, Registry, default_registry
-from graphwire.registry import GraphwirePluginWarning, load_plugin
 from graphwire_plugins import treespecs
 
 FORMAT = """

@@ -12,15 +12,14 @@ import pytest
 import torch
 from given_plugins import Plugin
 from inside.cli import as_command
-from inside.registry import LoadedPlugin
+from inside.registry import GraphwirePluginWarning, LoadedPlugin, find_plugins, is_older, load_plugin
 
 import graphwire
 from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
 from graphwire.hooks import OpsetStep, PluginInfo, Registry
-from graphwire.registry import GraphwirePluginWarning, discover_plugins, is_older, load_plugin
 from graphwire.testing import assert_same_program
 
-BOX = discover_plugins(frozenset({"graphwire"}))
+BOX = find_plugins(frozenset({"graphwire"}))
 SOURCES = Path(graphwire.__file__).parent
 PYTHON_ONLY = re.compile(
     r"\bPass \w+=|\bpass \w+=|unknown_ops=|opset_version=|format=\"|method=|Raise Limits"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import Plugin
-from inside.registry import LoadedPlugin
+from inside.registry import LoadedPlugin, find_plugins, load_plugin
 from torch.utils import _pytree as pytree
 
 import graphwire
@@ -20,7 +20,6 @@ from graphwire.errors import (
     ValidationError,
 )
 from graphwire.hooks import PluginInfo, Registry, Tree, TreeSpec
-from graphwire.registry import discover_plugins, load_plugin
 from graphwire.schema import PluginRequirement
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.safetensors import SafetensorsStore
@@ -73,7 +72,7 @@ class Model(torch.nn.Module):
         return Row([cell + 1 for cell in row.cells])
 
 
-INSTALLED = discover_plugins()
+INSTALLED = find_plugins()
 
 
 def loaded(info: PluginInfo, **provided: list[Any]) -> LoadedPlugin:

@@ -18,12 +18,12 @@ import msgspec
 import pytest
 import torch
 from inside.evolve import planner
+from inside.registry import GraphwirePluginWarning
 from tests.hooks.rivals import RIVALS, codecs, formats, handlers, install, keys, steps
 
 import graphwire
 from graphwire.errors import OpsetError, PluginConflictError, UnknownFormatError
 from graphwire.hooks import Registry
-from graphwire.registry import GraphwirePluginWarning
 
 FORMATS = ("json", "msgpack", "cbor")
 

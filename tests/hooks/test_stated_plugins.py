@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import put_distribution, registry_with
+from inside.registry import GraphwirePluginWarning
 
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import GraphwireError, PluginConflictError, UnknownFormatError
 from graphwire.hooks import Registry
-from graphwire.registry import GraphwirePluginWarning
 
 SOURCES = {
     "wire_format": '''
@@ -207,7 +207,7 @@ def test_what_is_stated_in_vain_is_told(
     (info,) = (each for each in registry.plugins if each.distribution == "gw_stated_metadata_key")
     assert info.status == "active"
     assert re.search(told, info.ignored)
-    monkeypatch.setattr("graphwire.registry.default_registry", lambda: registry)
+    monkeypatch.setattr("graphwire.registry.registry.default_registry", lambda: registry)
     monkeypatch.setattr("graphwire.plugins", lambda: registry.plugins)
     for command in (["plugins"], ["check-plugin", "metadata_key"]):
         code = main([*command])

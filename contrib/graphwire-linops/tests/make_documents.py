@@ -100,7 +100,7 @@ def write(version: int) -> None:
 
     import graphwire
     from graphwire.hooks import PluginInfo, Registry
-    from graphwire.registry import discover_plugins, load_plugin
+    from graphwire.registry.discovery import find_plugins, load_plugin
 
     library = torch.library.Library("linops", "FRAGMENT")
     for schema in SCHEMAS.get(version, ()):
@@ -117,9 +117,7 @@ def write(version: int) -> None:
             return handlers
 
     info = PluginInfo("linops", "graphwire-linops", f"1.{version}.0")
-    registry = Registry(
-        [*discover_plugins(without=frozenset({"graphwire-linops"})), load_plugin(info, Plugin)]
-    )
+    registry = Registry([*find_plugins(without=frozenset({"graphwire-linops"})), load_plugin(info, Plugin)])
     model = _model(version)
     n = torch.export.Dim("n", min=1, max=64)
     program = torch.export.export(model, (torch.ones(3, 4),), dynamic_shapes=({0: n},))

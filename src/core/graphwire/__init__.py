@@ -63,7 +63,9 @@ if TYPE_CHECKING:
     from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint
     from graphwire.errors import Problem
     from graphwire.evolve.planner import Plan
-    from graphwire.registry import PluginInfo, Registry, hookimpl
+    from graphwire.registry.discovery import PluginInfo
+    from graphwire.registry.interfaces import hookimpl
+    from graphwire.registry.registry import Registry
     from graphwire.version import __version__
     from graphwire.wire.limits import Attempts, Limits, PickleLimits
     from graphwire.wire.payloads import Payloads
@@ -141,7 +143,9 @@ _NAMES = {
     "graphwire.api.weights": "AS_SAVED Blobs Checkpoint IN_FILE",
     "graphwire.errors": "Problem",
     "graphwire.evolve.planner": "Plan",
-    "graphwire.registry": "PluginInfo Registry hookimpl",
+    "graphwire.registry.discovery": "PluginInfo",
+    "graphwire.registry.interfaces": "hookimpl",
+    "graphwire.registry.registry": "Registry",
     "graphwire.version": "__version__",
     "graphwire.wire.limits": "Attempts Limits PickleLimits",
     "graphwire.wire.payloads": "Payloads",

@@ -34,7 +34,8 @@ from graphwire.cli.terminal import Output as Output
 from graphwire.display import Section as Section
 from graphwire.evolve.node_editor import NodeEditor as NodeEditor
 from graphwire.evolve.planner import opset_steps as opset_steps
-from graphwire.registry import (
+from graphwire.registry.discovery import PluginInfo as PluginInfo
+from graphwire.registry.interfaces import (
     BoundedFormat as BoundedFormat,
     Chunk as Chunk,
     Command as Command,
@@ -47,13 +48,11 @@ from graphwire.registry import (
     OpHandler as OpHandler,
     OpsetStep as OpsetStep,
     OpsetUpgrader as OpsetUpgrader,
-    PluginInfo as PluginInfo,
     ProgramReader as ProgramReader,
     PropagatingUpgrader as PropagatingUpgrader,
     PrunableFolder as PrunableFolder,
     PrunableStore as PrunableStore,
     RecordFormat as RecordFormat,
-    Registry as Registry,
     StoredBytes as StoredBytes,
     StoredTensor as StoredTensor,
     StoreFile as StoreFile,
@@ -64,9 +63,9 @@ from graphwire.registry import (
     UnusedFile as UnusedFile,
     WeightStore as WeightStore,
     WireFormat as WireFormat,
-    default_registry as default_registry,
     hookimpl as hookimpl,
 )
+from graphwire.registry.registry import Registry as Registry, default_registry as default_registry
 from graphwire.schema.texts.infix import format_infix as format_infix
 from graphwire.schema.texts.operations import parse_expression as parse_expression
 from graphwire.schema.texts.treespec import (

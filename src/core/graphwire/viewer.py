@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from graphwire.analysis.diff.renumbering import Renumbering
 from graphwire.errors import EncodeError, warn
-from graphwire.registry import WireFormat
+from graphwire.registry.interfaces import WireFormat
 from graphwire.schema import Program, WeightReferences
 from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.reader import raw_deflate

@@ -19,9 +19,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import BinaryIO
 
-from graphwire import registry
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
 from graphwire.process import Step, Threads
+from graphwire.registry import interfaces
 from graphwire.schema import FileFacts
 
 # ----------------------- write, compare and hash the bytes of tensors in chunks, so that memory does not grow with them
@@ -60,7 +60,7 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
         return digest_of_chunks(each.result() for each in hashed)
 
 
-def has_content(file: registry.StoreFile, offset: int, content: memoryview) -> bool:
+def has_content(file: interfaces.StoreFile, offset: int, content: memoryview) -> bool:
     """Return whether the bytes at an offset of a file, in bytes, are these. The range lies within the file."""
     # Comparing with a view takes ten times longer than copying it and comparing bytes.
     return all(
@@ -70,7 +70,7 @@ def has_content(file: registry.StoreFile, offset: int, content: memoryview) -> b
     )
 
 
-def digest_of_file(file: registry.StoreFile) -> str:
+def digest_of_file(file: interfaces.StoreFile) -> str:
     """Return the digest of a file's content (see `digest_of_chunks`), computed in two threads."""
     from graphwire.wire.archive.digests import CHUNK_BYTES
 
@@ -125,11 +125,11 @@ class BlobStore:
     name = "blobs"
     takes_storages = True
 
-    def find(self, folder: registry.StoreFolder, location: str) -> str | None:
+    def find(self, folder: interfaces.StoreFolder, location: str) -> str | None:
         """Return the empty location if the folder has a marker."""
         return "" if location in ("", MARKER) and MARKER in folder.names() else None
 
-    def open(self, folder: registry.StoreFolder, location: str) -> registry.StoreIndex:
+    def open(self, folder: interfaces.StoreFolder, location: str) -> interfaces.StoreIndex:
         """Return an index that looks at a blob when it is asked for it, because a folder may have very many.
 
         Raises:
@@ -137,14 +137,14 @@ class BlobStore:
         """
         _check_marker(folder)
         blobs = _Blobs(folder)
-        return registry.StoreIndex(blobs, _Files(blobs))
+        return interfaces.StoreIndex(blobs, _Files(blobs))
 
     def keeps(self, dtype: str) -> bool:
         """Return whether storages are of this type: they are bytes."""
         return dtype == "uint8"
 
     def write(
-        self, folder: registry.StoreFolder, location: str, tensors: Mapping[str, registry.NewTensor]
+        self, folder: interfaces.StoreFolder, location: str, tensors: Mapping[str, interfaces.NewTensor]
     ) -> tuple[str, Mapping[str, str]]:
         """Write the storages that are not there yet. Their names are their digests.
 
@@ -168,7 +168,7 @@ class BlobStore:
             _keep(folder, digest, new)
         return "", {digest: digest for digest in tensors}
 
-    def damaged(self, folder: registry.StoreFolder) -> Iterator[Problem]:
+    def damaged(self, folder: interfaces.StoreFolder) -> Iterator[Problem]:
         """Read every blob, and yield a problem for each file whose content does not have the digest that its name states.
 
         Raises:
@@ -190,8 +190,8 @@ class BlobStore:
                 yield Problem(location, "wrong-content", f"the content has the digest {digest}")
 
     def unused(
-        self, folder: registry.PrunableFolder, used: Container[str], older_than: float
-    ) -> Iterator[registry.UnusedFile]:
+        self, folder: interfaces.PrunableFolder, used: Container[str], older_than: float
+    ) -> Iterator[interfaces.UnusedFile]:
         """Yield the blobs that no program uses, and files that a writer left incomplete, unless they are too young.
 
         Raises:
@@ -201,10 +201,10 @@ class BlobStore:
         for location in [*_files_of(folder), *_temporary_files_of(folder)]:
             with suppress(FileNotFoundError, MissingRecordError):  # removed meanwhile
                 if location.replace("/", "", 1) not in used and folder.age(location) > older_than:
-                    yield registry.UnusedFile(location, _size(folder, location))
+                    yield interfaces.UnusedFile(location, _size(folder, location))
 
 
-def _check_marker(folder: registry.StoreFolder) -> None:
+def _check_marker(folder: interfaces.StoreFolder) -> None:
     """Raise an error unless the folder is one of blobs that this version reads."""
     try:
         file = folder.open(MARKER)
@@ -229,7 +229,7 @@ def _check_marker(folder: registry.StoreFolder) -> None:
         )
 
 
-def _keep(folder: registry.StoreFolder, digest: str, new: registry.NewTensor) -> None:
+def _keep(folder: interfaces.StoreFolder, digest: str, new: interfaces.NewTensor) -> None:
     """Write a blob unless it is there."""
     location = _location(digest)
     for _ in range(_MOST_TRIES):
@@ -240,7 +240,7 @@ def _keep(folder: registry.StoreFolder, digest: str, new: registry.NewTensor) ->
                     place=location,
                     remedy="`graphwire blobs verify` lists the damaged blobs: remove them, and save again",
                 )
-            if isinstance(folder, registry.PrunableFolder):
+            if isinstance(folder, interfaces.PrunableFolder):
                 folder.refresh(location)
             return
         with suppress(FileExistsError):  # another writer was faster
@@ -254,7 +254,7 @@ def _keep(folder: registry.StoreFolder, digest: str, new: registry.NewTensor) ->
     raise ArchiveError("the blob is removed again and again", place=location, remedy="Save again")
 
 
-def _size(folder: registry.StoreFolder, location: str) -> int:
+def _size(folder: interfaces.StoreFolder, location: str) -> int:
     with closing(folder.open(location)) as file:
         return file.size
 
@@ -263,13 +263,13 @@ def _location(digest: str) -> str:
     return f"{digest[:2]}/{digest[2:]}"
 
 
-def _files_of(folder: registry.StoreFolder) -> Iterator[str]:
+def _files_of(folder: interfaces.StoreFolder) -> Iterator[str]:
     """Yield the locations of all blobs."""
     for above in filter(re.compile(_FOLDER).fullmatch, folder.names()):
         yield from (above + name for name in folder.names(above[:-1]) if re.fullmatch(_FILE, name))
 
 
-def _named_as_blobs(folder: registry.StoreFolder) -> Iterator[str]:
+def _named_as_blobs(folder: interfaces.StoreFolder) -> Iterator[str]:
     """Yield the locations of everything that has the name of a blob, or of a folder of blobs without being one."""
     for name in folder.names():
         if re.fullmatch(_FOLDER, name):
@@ -280,19 +280,19 @@ def _named_as_blobs(folder: registry.StoreFolder) -> Iterator[str]:
             yield name
 
 
-def _temporary_files_of(folder: registry.StoreFolder) -> Iterator[str]:
+def _temporary_files_of(folder: interfaces.StoreFolder) -> Iterator[str]:
     """Yield the locations of files that are not complete, or whose writer was killed."""
     for above in ["", *filter(re.compile(_FOLDER).fullmatch, folder.names())]:
         yield from (above + name for name in folder.names(above[:-1]) if re.fullmatch(_TEMPORARY, name))
 
 
-class _Blobs(Mapping[str, registry.StoredTensor]):
+class _Blobs(Mapping[str, interfaces.StoredTensor]):
     """The blobs of a folder as tensors, by digest."""
 
-    def __init__(self, folder: registry.StoreFolder) -> None:
+    def __init__(self, folder: interfaces.StoreFolder) -> None:
         self._folder = folder
 
-    def __getitem__(self, digest: str) -> registry.StoredTensor:
+    def __getitem__(self, digest: str) -> interfaces.StoredTensor:
         if not re.fullmatch(_DIGEST, digest):
             raise KeyError(digest)
         location = _location(digest)
@@ -300,7 +300,7 @@ class _Blobs(Mapping[str, registry.StoredTensor]):
             size = _size(self._folder, location)
         except MissingRecordError:
             raise KeyError(digest) from None
-        return registry.StoredTensor.whole("uint8", (size,), location)
+        return interfaces.StoredTensor.whole("uint8", (size,), location)
 
     def __iter__(self) -> Iterator[str]:
         return (location.replace("/", "", 1) for location in _files_of(self._folder))

@@ -18,7 +18,7 @@ import re
 from typing import Any, NoReturn
 
 from graphwire.errors import FormatError, GraphwireError, LimitError
-from graphwire.registry import Tree, WireFormat, hookimpl
+from graphwire.registry.interfaces import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
 from graphwire.wire.document import MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree

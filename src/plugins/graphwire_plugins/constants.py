@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, UnknownTypeError, unless_interrupted
-from graphwire.registry import ConstantCodec, Tree, hookimpl
+from graphwire.registry.interfaces import ConstantCodec, Tree, hookimpl
 from graphwire_plugins.dtensors import DTensors
 from graphwire_plugins.library import qualified_name, subclasses
 from graphwire_plugins.object_codecs import (

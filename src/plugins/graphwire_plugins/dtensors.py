@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, unless_interrupted
-from graphwire.registry import Tree
+from graphwire.registry.interfaces import Tree
 from graphwire_plugins.script_states import as_weight, check_memory, weight_fields
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.registry import Tree, WireFormat, hookimpl
+from graphwire.registry.interfaces import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder
 from graphwire.wire.document import MAX_RECORDS, check_containers, lost_a_key, measure_tree

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.registry import Tree, WireFormat, hookimpl
+from graphwire.registry.interfaces import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
 from graphwire.wire.document import MAX_RECORDS, check_containers, measure_tree

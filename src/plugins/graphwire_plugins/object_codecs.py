@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, unless_interrupted
-from graphwire.registry import Tree
+from graphwire.registry.interfaces import Tree
 from graphwire.schema.texts.treespec import decode_value, encode_value, hashable, is_named_member
 from graphwire.wire.document import check_expanded_size
 from graphwire_plugins.library import qualified_name, safe_globals

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError, unless_interrupted
-from graphwire.registry import MetadataKey, OpHandler, hookimpl
+from graphwire.registry.interfaces import MetadataKey, OpHandler, hookimpl
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 
 # ---------------------------------------------------------------------- operator handlers for plain functions in graphs

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from graphwire.errors import OpsetError
 from graphwire.evolve.plain_values import Value
 from graphwire.evolve.planner import Change, EditNode, opset_steps
-from graphwire.registry import OpsetStep, OpsetUpgrader, hookimpl
+from graphwire.registry.interfaces import OpsetStep, OpsetUpgrader, hookimpl
 from graphwire.schema import ScalarType, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import closing
 import msgspec
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
-from graphwire.registry import NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
+from graphwire.registry.interfaces import NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
 from graphwire_plugins import safetensors_header
 from graphwire_plugins.blobs import has_content

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeGuard
 import msgspec
 
 from graphwire.errors import ArchiveError, EncodeError
-from graphwire.registry import NewTensor, StoreFile
+from graphwire.registry.interfaces import NewTensor, StoreFile
 
 METADATA = "__metadata__"
 """The entry of a header that describes no tensor."""

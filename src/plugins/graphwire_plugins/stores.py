@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphwire.registry import WeightStore, hookimpl
+from graphwire.registry.interfaces import WeightStore, hookimpl
 from graphwire_plugins.blobs import BlobStore
 from graphwire_plugins.safetensors import SafetensorsStore
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, shown, unless_interrupted
-from graphwire.registry import Tree, TreespecSerializer, hookimpl
+from graphwire.registry.interfaces import Tree, TreespecSerializer, hookimpl
 from graphwire.schema.texts import treespec
 from graphwire_plugins.library import qualified_name, safe_globals, subclasses
 from graphwire_plugins.ops import PredispatchFunctions

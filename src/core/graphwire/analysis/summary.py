@@ -18,7 +18,7 @@ from graphwire.errors import GraphwireError, exception_text, unless_interrupted
 from graphwire.schema.texts.metadata import DECLARED, parse_json
 
 if TYPE_CHECKING:
-    from graphwire.registry import Registry
+    from graphwire.registry.registry import Registry
 
 # ------------------------------------- sizes of the tensors that a program holds: its parameters, buffers and constants
 

@@ -26,7 +26,7 @@ from graphwire.evolve.planner import plan_for
 from graphwire.evolve.step import release_of, releases_with, version_of
 from graphwire.evolve.targets import first_reader_of, obstacles_by_target
 from graphwire.process import LOG
-from graphwire.registry import Registry, registry_or_installed
+from graphwire.registry.registry import Registry, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
 from graphwire.wire import package_reader

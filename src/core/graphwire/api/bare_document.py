@@ -19,7 +19,8 @@ import msgspec
 
 from graphwire import errors
 from graphwire.evolve.steps.embedded import ExternalBytes, embedded_tensors, swapped
-from graphwire.registry import Registry, Tree
+from graphwire.registry.interfaces import Tree
+from graphwire.registry.registry import Registry
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
 from graphwire.schema.trees import from_tree
 from graphwire.wire.archive.source import Readable, RegularPath, RemoteFile, copy_bytes, open_source

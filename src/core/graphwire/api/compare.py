@@ -18,7 +18,7 @@ from graphwire.evolve.expressions import narrow_ranges
 from graphwire.evolve.planner import forms_of_release, with_forms
 from graphwire.evolve.step import first_release
 from graphwire.evolve.targets import obstacles_by_target, supports as obstacles_of, target_named
-from graphwire.registry import registry_or_installed
+from graphwire.registry.registry import registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program, Version
 from graphwire.schema.trees import to_tree
 from graphwire.wire.archive.source import Readable, type_text, url_of

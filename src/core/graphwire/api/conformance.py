@@ -22,7 +22,7 @@ from graphwire.analysis.neutral import canonical_json, digest_of_elements, neutr
 from graphwire.api.archive import Archive, open
 from graphwire.api.options import public_function
 from graphwire.process import TYPE_ANALYSIS, Threads
-from graphwire.registry import default_registry
+from graphwire.registry.registry import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
 from graphwire.wire.archive.manifest import MANIFEST
 from graphwire.wire.archive.source import RemoteFile, UniversalPath, located, open_source

@@ -21,7 +21,8 @@ from graphwire.api.options import Ranges, check_choice, check_limits, check_reco
 from graphwire.evolve.step import AppliedStep, is_current, version_of
 from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_named, with_trace_texts
 from graphwire.process import LOG
-from graphwire.registry import PROJECT, Registry, Tree, WireFormat, registry_or_installed
+from graphwire.registry.interfaces import PROJECT, Tree, WireFormat
+from graphwire.registry.registry import Registry, registry_or_installed
 from graphwire.schema import DRAFT, SCHEMA_VERSION, PluginRequirement, Program, Version
 from graphwire.schema.texts.metadata import DECLARED
 from graphwire.schema.texts.treespec import TreeSpec, format_treespec, parse_treespec

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from graphwire import errors
-from graphwire.registry import Registry
+from graphwire.registry.registry import Registry
 from graphwire.schema import Program
 from graphwire.wire.archive.source import file_name
 

@@ -33,7 +33,8 @@ from graphwire.api.weights import (
     located_weights,
 )
 from graphwire.evolve.targets import target_named
-from graphwire.registry import PluginInfo, Registry, default_registry, registry_or_installed
+from graphwire.registry.discovery import PluginInfo
+from graphwire.registry.registry import Registry, default_registry, registry_or_installed
 from graphwire.schema import Program, Version
 from graphwire.wire.archive.source import Readable, UniversalPath, file_name, located, url_of
 from graphwire.wire.package_reader import OWN_LAYOUT, sanitize_payload_names

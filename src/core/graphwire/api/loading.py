@@ -37,7 +37,7 @@ from graphwire.api.weights import (
 from graphwire.errors import ArchiveError, DecodeError, message_text, note_caller, warn
 from graphwire.evolve.planner import UnknownOps
 from graphwire.process import one_build_at_a_time, paused_gc
-from graphwire.registry import Registry, registry_or_installed
+from graphwire.registry.registry import Registry, registry_or_installed
 from graphwire.wire.archive.source import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 

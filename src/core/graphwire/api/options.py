@@ -29,7 +29,7 @@ from graphwire.errors import (
     TorchReleaseError,
 )
 from graphwire.process import LOG
-from graphwire.registry import Registry, registry_or_installed
+from graphwire.registry.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.source import RemoteFile, type_text
 from graphwire.wire.limits import Limits

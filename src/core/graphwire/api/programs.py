@@ -47,7 +47,7 @@ from graphwire.api.weights import (
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.evolve.planner import UnknownOps, plan_for
 from graphwire.process import paused_gc
-from graphwire.registry import Registry, registry_or_installed
+from graphwire.registry.registry import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.source import located

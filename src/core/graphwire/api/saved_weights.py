@@ -10,7 +10,9 @@ import msgspec
 
 from graphwire import errors
 from graphwire.api.weights import Blobs, Checkpoint, Default, SaveWeights
-from graphwire.registry import PROJECT, Registry, blamed
+from graphwire.registry.calls import blamed
+from graphwire.registry.interfaces import PROJECT
+from graphwire.registry.registry import Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.digests import digests_of
 from graphwire.wire.archive.source import RemoteFile, UniversalPath, file_name, located

@@ -29,7 +29,7 @@ from graphwire.api.options import (
 from graphwire.api.programs import DEFAULT_METHOD, to_schema
 from graphwire.api.saved_weights import list_weights
 from graphwire.evolve.targets import obstacles_by_target
-from graphwire.registry import Registry, registry_or_installed
+from graphwire.registry.registry import Registry, registry_or_installed
 from graphwire.schema import Program, WeightReferences
 from graphwire.schema.trees import to_tree
 from graphwire.wire.archive.atomic_file import atomic_write, write_all

@@ -15,7 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Ignored, Problem, WeightsError
-from graphwire.registry import Registry, remedy_for_requirements
+from graphwire.registry.discovery import remedy_for_requirements
+from graphwire.registry.registry import Registry
 from graphwire.schema import PluginRequirement, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.source import Closing, RemoteFile, UniversalPath, located, type_text, url_of
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits

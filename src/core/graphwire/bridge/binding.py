@@ -14,7 +14,7 @@ from graphwire.bridge.tensors.storages import StorageTable, byte_span, is_plain,
 from graphwire.bridge.tensors.tensor_metas import name_in_torch
 from graphwire.bridge.torch_compat import private
 from graphwire.errors import DecodeError, Problem, WeightsError
-from graphwire.registry import Registry
+from graphwire.registry.registry import Registry
 from graphwire.schema import Program, graphs_in
 from graphwire.wire.archive.source import type_text
 from graphwire.wire.payloads import Record

@@ -13,7 +13,8 @@ from graphwire import schema
 from graphwire.analysis.load_report import Omission
 from graphwire.bridge.tensors.storages import StorageTable
 from graphwire.bridge.torch_compat.fake_tensors import FakeTensors
-from graphwire.registry import NodeCodec, OpHandler, Registry
+from graphwire.registry.interfaces import NodeCodec, OpHandler
+from graphwire.registry.registry import Registry
 from graphwire.schema import Held, NodeSource, PluginRequirement, SymInt, TensorMeta
 from graphwire.schema.texts.metadata import ProcessNumbers
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of

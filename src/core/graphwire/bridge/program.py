@@ -45,7 +45,7 @@ from graphwire.bridge.torch_compat.verifiers import (
     dialects_of,
     verifier_of,
 )
-from graphwire.registry import Registry
+from graphwire.registry.registry import Registry
 from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER

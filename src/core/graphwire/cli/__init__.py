@@ -170,7 +170,7 @@ def _chosen(words: Sequence[str]) -> str | None:
 def _load_plugins(output: Output) -> None:
     """Load the plugins with stdout redirected, so that their prints do not mix with the command's output. What is broken is told
     and dropped, also where warnings are errors."""
-    from graphwire.registry import default_registry
+    from graphwire.registry.registry import default_registry
 
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         _tell_of_plugins()
@@ -207,7 +207,7 @@ def _prints_aside(output: Output) -> Iterator[None]:
 
 def _tell_of_plugins() -> None:
     """Let warnings of plugins be told, also where warnings are errors."""
-    from graphwire.registry import GraphwirePluginWarning
+    from graphwire.registry.discovery import GraphwirePluginWarning
 
     if any(action == "error" for action, *_ in warnings.filters):
         warnings.simplefilter("default", GraphwirePluginWarning)
@@ -298,7 +298,8 @@ def _commands_of_plugins() -> dict[str, _Command]:
     """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
     _load_plugins(Output())
     from graphwire.errors import PluginError, shown
-    from graphwire.registry import REMEDY_OF_BROKEN, calling, default_registry
+    from graphwire.registry.calls import REMEDY_OF_BROKEN, calling
+    from graphwire.registry.registry import default_registry
 
     registry = default_registry()
 

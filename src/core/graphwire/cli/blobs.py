@@ -18,7 +18,7 @@ from graphwire.display import Section, size_text
 from graphwire.errors import ArchiveError, GraphwireError, PluginError, unless_interrupted
 
 if TYPE_CHECKING:
-    from graphwire.registry import PrunableStore
+    from graphwire.registry.interfaces import PrunableStore
     from graphwire.wire.archive.source import RemoteFile
     from graphwire.wire.weights.folder import Folder, RemoteFolder
 
@@ -262,7 +262,8 @@ def _naming(folder: Folder | RemoteFolder) -> Iterator[None]:
 
 
 def _store() -> PrunableStore:
-    from graphwire.registry import PrunableStore, default_registry
+    from graphwire.registry.interfaces import PrunableStore
+    from graphwire.registry.registry import default_registry
 
     store = default_registry().weight_stores.get(_STORE)
     if not isinstance(store, PrunableStore):

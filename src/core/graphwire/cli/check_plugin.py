@@ -18,7 +18,8 @@ from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError, unless_interrupted
 
 if TYPE_CHECKING:
-    from graphwire.registry import PluginInfo, WeightStore
+    from graphwire.registry.discovery import PluginInfo
+    from graphwire.registry.interfaces import WeightStore
 
 
 class _Suite(NamedTuple):
@@ -62,7 +63,7 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire.registry import default_registry
+    from graphwire.registry.registry import default_registry
 
     registry = default_registry()
     plugin = _named(arguments.name, registry.plugins)
@@ -104,7 +105,7 @@ def _check_plugin(arguments: argparse.Namespace, output: Output) -> int:
 
 def _named(name: str, plugins: Sequence[PluginInfo]) -> PluginInfo:
     """Return the plugin of a name, or the only one of a distribution, as pip compares names: `my-format` is `my_format`."""
-    from graphwire.registry import normal_name
+    from graphwire.registry.entry_points import normal_name
 
     wanted = normal_name(name)
     by_name = [each for each in plugins if normal_name(each.name) == wanted]
@@ -137,7 +138,7 @@ def _test_file(tested: Sequence[tuple[_Suite, str]], locations: Mapping[str, str
     lines = [
         "from inspect import unwrap",
         "",
-        "from graphwire.registry import default_registry",
+        "from graphwire.registry.registry import default_registry",
         f"from graphwire.testing import {contracts}",
         "",
         "registry = default_registry()",

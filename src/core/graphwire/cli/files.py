@@ -269,7 +269,7 @@ class ReadFiles:
         """Yield each file, or folder of weights, with its name in messages."""
         import graphwire
         from graphwire.api.weights import STORE_CHOICES, store_files
-        from graphwire.registry import default_registry
+        from graphwire.registry.registry import default_registry
 
         options = open_options(self._arguments)
         for each in self._inputs:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from graphwire.api.saved_weights import WeightInfo
     from graphwire.errors import Obstacle, Problem
-    from graphwire.registry import PluginInfo
+    from graphwire.registry.discovery import PluginInfo
 
 _TARGET_GROUPS = {"release": "Releases of torch", "schema": "Schemas", "draft": "Drafts of the schema"}
 """The headings of the groups of targets, in the order of the sections."""
@@ -106,7 +106,7 @@ def _steps(names: Sequence[str]) -> list[str]:
 
 def plugin_sections(plugins: Sequence[PluginInfo]) -> Iterator[Section]:
     """Yield the sections of the installed plugins, and of the reasons why some are inactive."""
-    from graphwire.registry import REMEDY_OF_HEAVY
+    from graphwire.registry.discovery import REMEDY_OF_HEAVY
 
     rows = [
         (

@@ -168,7 +168,8 @@ def _checked_kinds(kinds: Sequence[str]) -> list[str]:
 
 def _checked_name(name: str, kinds: Sequence[str]) -> str:
     """Return the name if it is valid for a distribution, a module, an operator namespace and a class."""
-    from graphwire.registry import OWN_COMMANDS, default_registry
+    from graphwire.registry.interfaces import OWN_COMMANDS
+    from graphwire.registry.registry import default_registry
 
     problem = ""
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):

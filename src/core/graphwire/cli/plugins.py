@@ -18,7 +18,7 @@ from graphwire.display import Section
 from graphwire.errors import GraphwireError
 
 if TYPE_CHECKING:
-    from graphwire.registry import Tree, WireFormat
+    from graphwire.registry.interfaces import Tree, WireFormat
 
 # --------------------------- the command `doctor`: what to paste into a bug report, and whether this installation works
 
@@ -61,7 +61,7 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire.registry import default_registry
+    from graphwire.registry.registry import default_registry
     from graphwire.version import __version__
 
     facts = {

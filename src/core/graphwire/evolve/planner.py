@@ -17,24 +17,22 @@ from msgspec.structs import replace
 from graphwire.errors import GraphwireError, MissingPluginError, OpsetError, Problem, count_text, escaped
 from graphwire.evolve.plain_values import requirements_after, uses_operator, walk_nodes
 from graphwire.evolve.step import RELEASES, AppliedStep
-from graphwire.registry import (
-    PROJECT,
-    OpsetStep,
-    OpsetUpgrader,
-    Registry,
-    blamed,
+from graphwire.registry.calls import blamed
+from graphwire.registry.discovery import (
     is_older,
     is_provided,
     missing_error,
     missing_of,
-    normal_name,
     parts_of,
     remedies_of_broken,
     remedy_for_name,
     remedy_for_requirements,
     remedy_for_unavailable_name,
-    step_name,
 )
+from graphwire.registry.entry_points import normal_name
+from graphwire.registry.interfaces import PROJECT, OpsetStep, OpsetUpgrader
+from graphwire.registry.provisions import step_name
+from graphwire.registry.registry import Registry
 from graphwire.schema import PluginRequirement, Program
 from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
 

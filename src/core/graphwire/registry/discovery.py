@@ -127,14 +127,6 @@ def _is_stated(name: str, stated: str) -> bool:
     )
 
 
-def discover_plugins(
-    only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
-) -> tuple[LoadedPlugin, ...]:
-    """Load every plugin that an installed distribution registers, as `find_plugins` finds them."""
-    found = find_plugins(only, without)
-    return tuple(each if isinstance(each, LoadedPlugin) else each.loaded() for each in found)
-
-
 def find_plugins(
     only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
 ) -> tuple[LoadedPlugin | StatedPlugin, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from graphwire.cli import main as run_command
-from graphwire.registry import Command, default_registry
+from graphwire.registry.interfaces import Command
+from graphwire.registry.registry import default_registry
 from graphwire.testing.suites import ProviderSuite
 
 __all__ = ["CommandContract", "run_command"]

@@ -22,7 +22,8 @@ from torch.export import ExportedProgram
 from graphwire.api.loading import load, loads
 from graphwire.api.programs import dumps, from_schema, save, to_schema
 from graphwire.errors import DecodeError, GraphwireError, unless_interrupted
-from graphwire.registry import ConstantCodec, Registry, Tree
+from graphwire.registry.interfaces import ConstantCodec, Tree
+from graphwire.registry.registry import Registry
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import ProviderSuite, registry_with, saved_again
 from graphwire.wire.document import measure_tree, same_tree

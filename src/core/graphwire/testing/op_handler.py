@@ -27,7 +27,8 @@ from graphwire.api.loading import loads
 from graphwire.api.programs import dumps, to_schema
 from graphwire.errors import GraphwireError
 from graphwire.evolve.plain_values import encode_value, walk_nodes
-from graphwire.registry import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
+from graphwire.registry.interfaces import NodeCodec, OpHandler, OpsetUpgrader
+from graphwire.registry.registry import Registry, default_registry
 from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.snapshots import graph_nodes

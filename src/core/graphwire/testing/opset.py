@@ -34,7 +34,8 @@ from graphwire.api.loading import load, loads
 from graphwire.api.programs import dumps, from_schema, to_schema
 from graphwire.errors import GraphwireError, OpsetError, Problem
 from graphwire.evolve.planner import apply, marked_operators, plan, plan_for
-from graphwire.registry import OpsetUpgrader, Registry, default_registry
+from graphwire.registry.interfaces import OpsetUpgrader
+from graphwire.registry.registry import Registry, default_registry
 from graphwire.schema import Program, SignatureNames
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import ProgramSuite, assert_light_imports, run_program

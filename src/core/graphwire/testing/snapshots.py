@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from graphwire.bridge.torch_compat.private import FakeTensor, guards_of, symbolic_node, symbolic_parts
 from graphwire.bridge.torch_compat.pytree import children_of, context_of, is_treespec
 from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function
-from graphwire.registry import default_registry
+from graphwire.registry.registry import default_registry
 from graphwire.schema.texts.metadata import ProcessNumbers
 
 Snapshot: TypeAlias = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from graphwire.registry import Tree
+from graphwire.registry.interfaces import Tree
 
 _AWKWARD_KEYS = ["", "$", "$bytes", "$float", "$$bytes", "\0", "a.b", "0", "é", "e\u0301"]
 _AWKWARD_KEYS += ["__proto__", "as_tensor"]

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from graphwire.registry import ConstantCodec, Registry, default_registry, hookimpl
+from graphwire.registry.interfaces import ConstantCodec, hookimpl
+from graphwire.registry.registry import Registry, default_registry
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

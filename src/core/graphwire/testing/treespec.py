@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.torch_compat.pytree import context_of, flatten_one, is_flattened, unflatten
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.registry import Registry, Tree, TreespecSerializer
+from graphwire.registry.interfaces import Tree, TreespecSerializer
+from graphwire.registry.registry import Registry
 from graphwire.schema.texts import treespec
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import ProviderSuite, plugin_of

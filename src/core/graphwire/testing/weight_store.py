@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from graphwire.errors import ArchiveError, EncodeError
-from graphwire.registry import Chunk, NewTensor, StoredBytes, StoreIndex, WeightStore
+from graphwire.registry.interfaces import Chunk, NewTensor, StoredBytes, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.suites import ProviderSuite
 from graphwire.wire.archive.digests import chunk_digest

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.registry import BoundedFormat, RecordFormat, Tree, WireFormat
+from graphwire.registry.interfaces import BoundedFormat, RecordFormat, Tree, WireFormat
 from graphwire.testing.strategies import trees
 from graphwire.testing.suites import ProviderSuite
 from graphwire.wire.document import MAX_DEPTH, measure_tree, same_tree

@@ -23,18 +23,17 @@ from graphwire.errors import (
     UnknownFormatError,
     unless_interrupted,
 )
-from graphwire.registry import (
+from graphwire.registry.calls import attributed, blamed
+from graphwire.registry.discovery import remedies_of_broken
+from graphwire.registry.interfaces import (
     BoundedFormat,
     CountingFormat,
     ProgramReader,
     RecordFormat,
-    Registry,
     Tree,
     WireFormat,
-    attributed,
-    blamed,
-    remedies_of_broken,
 )
+from graphwire.registry.registry import Registry
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts.treespec import PROTOCOL, TreeSpec, dump_json, parse_treespec
 from graphwire.schema.trees import to_tree

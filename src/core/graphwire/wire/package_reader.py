@@ -46,7 +46,9 @@ from graphwire.errors import (
     locate,
 )
 from graphwire.process import TYPE_ANALYSIS
-from graphwire.registry import Registry, Tree, WireFormat, missing_error, missing_of
+from graphwire.registry.discovery import missing_error, missing_of
+from graphwire.registry.interfaces import Tree, WireFormat
+from graphwire.registry.registry import Registry
 from graphwire.schema.trees import payloads_of_config
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, SwappedRecord, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record, payload_record

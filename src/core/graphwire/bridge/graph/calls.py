@@ -16,7 +16,8 @@ from graphwire.bridge.graph.arguments import Scope, decode_argument, encode_argu
 from graphwire.bridge.graph.operators import call_of
 from graphwire.bridge.graph.values import EncodeScope
 from graphwire.errors import DecodeError, EncodeError, locate
-from graphwire.registry import NodeCodec, blamed
+from graphwire.registry.calls import blamed
+from graphwire.registry.interfaces import NodeCodec
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
 from graphwire.wire.document import check_plugin_tree
 

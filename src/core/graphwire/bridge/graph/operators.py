@@ -17,14 +17,10 @@ from graphwire.analysis.validation.value_rules import is_parameter_name
 from graphwire.bridge.context import DecodeContext, EncodeContext, OpaqueOrigin, Operator
 from graphwire.bridge.torch_compat.private import HigherOrderOperator, OpOverload, operators_in
 from graphwire.evolve.plain_values import decode_value, walk_nodes
-from graphwire.registry import (
-    OpHandler,
-    Registry,
-    attributed,
-    blamed,
-    remedy_for_name,
-    unavailable_error,
-)
+from graphwire.registry.calls import attributed, blamed
+from graphwire.registry.discovery import remedy_for_name, unavailable_error
+from graphwire.registry.interfaces import OpHandler
+from graphwire.registry.registry import Registry
 from graphwire.schema import (
     Argument,
     ArgumentKind,

@@ -23,16 +23,9 @@ from graphwire.errors import (
     exception_text,
     unless_interrupted,
 )
-from graphwire.registry import (
-    REMEDY_OF_BROKEN,
-    Registry,
-    TreespecType,
-    attributed,
-    blamed,
-    remedy_for_name,
-    remedy_for_plugin,
-    remedy_for_unavailable_name,
-)
+from graphwire.registry.calls import REMEDY_OF_BROKEN, attributed, blamed
+from graphwire.registry.discovery import remedy_for_name, remedy_for_plugin, remedy_for_unavailable_name
+from graphwire.registry.registry import Registry, TreespecType
 from graphwire.schema.texts import treespec
 from graphwire.wire.document import check_expanded_size, check_plugin_tree
 

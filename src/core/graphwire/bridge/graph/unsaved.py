@@ -12,7 +12,7 @@ import torch
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.torch_compat.code_text import ambiguous_inputs
 from graphwire.errors import shown, warn
-from graphwire.registry import OWN_METADATA, TORCH_METADATA
+from graphwire.registry.interfaces import OWN_METADATA, TORCH_METADATA
 from graphwire.schema.texts.metadata import DECLARED
 
 _LISTED = 30

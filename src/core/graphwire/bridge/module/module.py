@@ -34,7 +34,7 @@ from graphwire.bridge.module.program_module import ProgramModule
 from graphwire.bridge.signature import check_attributes, check_entry, check_parameters, parameter_names
 from graphwire.bridge.torch_compat.private import name_by_attributes, pytree_code, rename_builtins
 from graphwire.errors import DecodeError, located
-from graphwire.registry import Registry
+from graphwire.registry.registry import Registry
 
 _TRAINING = "TRAINING"
 """The dialect whose programs keep effect tokens and unused nodes."""

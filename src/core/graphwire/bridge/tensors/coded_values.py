@@ -30,7 +30,10 @@ from graphwire.errors import (
     shown,
     unless_interrupted,
 )
-from graphwire.registry import ConstantCodec, Registry, Tree, blamed, remedy_for_name, unavailable_error
+from graphwire.registry.calls import blamed
+from graphwire.registry.discovery import remedy_for_name, unavailable_error
+from graphwire.registry.interfaces import ConstantCodec, Tree
+from graphwire.registry.registry import Registry
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
 from graphwire.wire.document import check_plugin_tree
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphwire.errors import ChecksumError, GraphwireError
-from graphwire.registry import Chunk
+from graphwire.registry.interfaces import Chunk
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire.archive.digests import CHUNK_BYTES, ChunkDigest, chunk_digest
 from graphwire.wire.archive.source import FileSource, allocate

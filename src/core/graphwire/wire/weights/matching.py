@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from graphwire.errors import ArchiveError, Problem
-from graphwire.registry import StoredTensor
+from graphwire.registry.interfaces import StoredTensor
 from graphwire.schema import ITEM_SIZES, PayloadMeta, RecordReference, Region
 from graphwire.wire.payloads import WEIGHTS, Payloads, known_integers
 from graphwire.wire.weights.reference_table import is_contiguous, is_dense, regions_problems, row_major

@@ -12,18 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphwire import errors
-from graphwire.registry import (
-    BLOCK_VARIABLE,
-    REMEDY_OF_CONFLICT,
-    Chunk,
-    Registry,
-    StoredBytes,
-    StoredTensor,
-    StoreIndex,
-    WeightStore,
-    blamed,
-    remedy_for_name,
-)
+from graphwire.registry.calls import BLOCK_VARIABLE, blamed
+from graphwire.registry.discovery import REMEDY_OF_CONFLICT, remedy_for_name
+from graphwire.registry.interfaces import Chunk, StoredBytes, StoredTensor, StoreIndex, WeightStore
+from graphwire.registry.registry import Registry
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire.archive.manifest import RecordCache
 from graphwire.wire.archive.source import Closing, FileSource, RemoteFile, UniversalPath, located

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from graphwire.errors import EncodeError
 from graphwire.process import Threads
-from graphwire.registry import NewTensor, WeightStore, blamed
+from graphwire.registry.calls import blamed
+from graphwire.registry.interfaces import NewTensor, WeightStore
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire.archive.digests import digests_of
 from graphwire.wire.archive.source import BufferSource, allocate
