@@ -240,7 +240,7 @@ def installed(hook: Hook, members: dict[str, Any]) -> Registry:
         hook.kind: members
     }
     plugin = Plugin(**{f"{kind}s": providers(kind, each) for kind, each in whole.items()})
-    return Registry([*find_plugins(), load_plugin(FAILING, lambda: plugin)])
+    return Registry([*find_plugins(frozenset({"graphwire"})), load_plugin(FAILING, lambda: plugin)])
 
 
 class Needing(torch.nn.Module):
@@ -502,7 +502,9 @@ def test_where_nobody_has_what_is_needed_each_broken_plugin_that_might_is_named(
 ) -> None:
     method = next(name for hook, name in METHODS if hook.kind == kind)
     info = PluginInfo("another", "gw-failing", "1.5")  # a format of a plugin's name would name that plugin
-    registry = Registry([*find_plugins(), load_plugin(info, BROKEN[how](kind, method))])
+    registry = Registry(
+        [*find_plugins(frozenset({"graphwire"})), load_plugin(info, BROKEN[how](kind, method))]
+    )
     graphwire.save(plain, tmp_path / "a.pt2", registry=registry)
     for name, act in NOBODYS[kind].items():
         told = failure_of(lambda act=act: act(plain, tmp_path, registry))

@@ -72,7 +72,7 @@ class Model(torch.nn.Module):
         return Row([cell + 1 for cell in row.cells])
 
 
-INSTALLED = find_plugins()
+INSTALLED = find_plugins(frozenset({"graphwire"}))
 
 
 def loaded(info: PluginInfo, **provided: list[Any]) -> LoadedPlugin:

@@ -29,12 +29,8 @@ class Section(NamedTuple):
 
 def size_text(count: int) -> str:
     """Return a number of bytes as text, such as `12.2 KiB`."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
+    power = min(max(count.bit_length() - 1, 0) // 10, 4)
+    return f"{count / 1024**power:,.1f} {'KMGT'[power - 1]}iB" if power else f"{count} B"
 
 
 def sections_html(title: str, sections: Iterable[Section]) -> str:

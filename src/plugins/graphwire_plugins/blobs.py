@@ -45,15 +45,15 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
         return digest_of_chunks([_sha256(chunk)])
     from graphwire.wire.archive.digests import CHUNK_BYTES
 
-    # The same rooms for all chunks: new memory has to be mapped page by page.
-    rooms = [memoryview(bytearray(min(content.nbytes, CHUNK_BYTES))) for _ in range(_THREADS)]
+    # The same buffers for all chunks: new memory has to be mapped page by page.
+    buffers = [memoryview(bytearray(min(content.nbytes, CHUNK_BYTES))) for _ in range(_THREADS)]
     hashed: list[Step] = []
     with Threads(_THREADS, "graphwire-blobs") as threads:
         for at in range(0, content.nbytes, CHUNK_BYTES):
             if len(hashed) >= _THREADS:
-                hashed[-_THREADS].result()  # its room is free again
+                hashed[-_THREADS].result()  # its buffer is free again
             part = content[at : at + CHUNK_BYTES]
-            copy = rooms[len(hashed) % _THREADS][: part.nbytes]
+            copy = buffers[len(hashed) % _THREADS][: part.nbytes]
             copy[:] = part
             hashed.append(threads.submit(_sha256, copy))
             write_all(file, copy)

@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -353,7 +353,6 @@ def run_suite(
     only: str = "",
     jobs: int = 1,
     timeout: float = 60.0,
-    done: Callable[[CaseResult], object] = lambda _: None,
 ) -> list[CaseResult]:
     """Give each file of a suite to a reader, and compare what it prints.
 
@@ -364,22 +363,17 @@ def run_suite(
         only: a text that the names of files contain; by default all files.
         jobs: how many readers run at the same time.
         timeout: the seconds that a reader may take for a file.
-        done: called with each result as soon as it and those before it are there.
 
     Raises:
         ArchiveError: the folder is not a suite.
     """
     chosen = [case for case in suite_cases(folder) if only in case.file and set(case.needs) <= set(parts)]
-    results: list[CaseResult] = []
     with tempfile.TemporaryDirectory() as scratch, Threads(jobs, "graphwire-readers") as threads:
         runs = [
             threads.submit(_run, folder, Path(scratch, str(number)), case, command, parts, timeout)
             for number, case in enumerate(chosen)
         ]
-        for run in runs:
-            results.append(run.result())
-            done(results[-1])
-    return results
+        return [run.result() for run in runs]
 
 
 def _run(

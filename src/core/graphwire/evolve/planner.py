@@ -450,11 +450,6 @@ def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dic
     steps: dict[tuple[str, int, int], dict[str, EditNode]] = {}
     for upgrader in upgraders:
         key = (upgrader.namespace, upgrader.from_version, upgrader.to_version)
-        if abs(upgrader.to_version - upgrader.from_version) != 1:
-            raise OpsetError(
-                f"an upgrader of {upgrader.namespace} goes from {upgrader.from_version} to {upgrader.to_version}",
-                remedy="An upgrader is one step: between versions one apart",
-            )
         steps.setdefault(key, {}).update(upgrader.operators)
     return steps
 

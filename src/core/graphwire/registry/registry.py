@@ -376,11 +376,6 @@ class Registry:
         return self._having("wire_format").by_name["wire_format"]
 
     @property
-    def wire_formats_by_suffix(self) -> Mapping[str, WireFormat]:
-        """Wire formats by the suffix of the program's member, such as `.json`."""
-        return self._having("wire_format").wire_formats_by_suffix
-
-    @property
     def formats_in_box(self) -> tuple[WireFormat, ...]:
         """The wire formats that ship with graphwire."""
         return self._index.formats_in_box

@@ -7,10 +7,8 @@ def __getattr__(name: str) -> Any:
     """Return what plugins of before import from here. It goes with the release after the next one."""
     if name != "measure_tree":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
+    from graphwire.errors import warn
     from graphwire.wire.document import measure_tree
 
-    text = "graphwire.wire is deprecated: import its names from graphwire.hooks"
-    warnings.warn(text, DeprecationWarning, stacklevel=2)
+    warn("graphwire.wire is deprecated: import its names from graphwire.hooks", DeprecationWarning)
     return measure_tree
