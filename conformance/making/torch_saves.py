@@ -7,46 +7,50 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from making.files import Archive, Case, Member, Payload, float32, holding, numbers
+from making.files import Archive, Case, Member, Payload, config, float32, holding, numbers
 from making.zip_bytes import write_zip
 
 
-def _text(text: str) -> bytes:
+def text_of(text: str) -> bytes:
+    """The opcodes of a text."""
     data = text.encode()
     return b"X" + struct.pack("<I", len(data)) + data
 
 
-def _tuple(*items: bytes) -> bytes:
+def tuple_of(*items: bytes) -> bytes:
+    """The opcodes of a tuple, given those of its items."""
     return b"(" + b"".join(items) + b"t"
 
 
-def _number(value: int) -> bytes:
+def number_of(value: int) -> bytes:
+    """The opcodes of an integer of 32 bits."""
     return b"J" + struct.pack("<i", value)
 
 
-def _called(name: str, *arguments: bytes) -> bytes:
+def called(name: str, *arguments: bytes) -> bytes:
+    """The opcodes of a call of a global."""
     module, _, function = name.rpartition(".")
-    return f"c{module}\n{function}\n".encode() + _tuple(*arguments) + b"R"
+    return f"c{module}\n{function}\n".encode() + tuple_of(*arguments) + b"R"
 
 
 def strided(key: str, sizes: tuple[int, ...] = (2, 3), count: int | None = None) -> bytes:
     """The opcodes of a contiguous tensor of float32 that begins a storage."""
     strides = [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
-    storage = _tuple(
-        _text("storage"),
+    storage = tuple_of(
+        text_of("storage"),
         b"ctorch\nFloatStorage\n",
-        _text(key),
-        _text("cpu"),
-        _number(math.prod(sizes) if count is None else count),
+        text_of(key),
+        text_of("cpu"),
+        number_of(math.prod(sizes) if count is None else count),
     )
-    return _called(
+    return called(
         "torch._utils._rebuild_tensor_v2",
         storage + b"Q",
-        _number(0),
-        _tuple(*map(_number, sizes)),
-        _tuple(*map(_number, strides)),
+        number_of(0),
+        tuple_of(*map(number_of, sizes)),
+        tuple_of(*map(number_of, strides)),
         b"\x89",
-        _called("collections.OrderedDict"),
+        called("collections.OrderedDict"),
     )
 
 
@@ -59,7 +63,7 @@ def torch_save(value: bytes, storages: Mapping[str, bytes], **more: bytes) -> by
 
 def table(**values: bytes) -> bytes:
     """The opcodes of a dict."""
-    return b"}(" + b"".join(_text(name) + value for name, value in values.items()) + b"u"
+    return b"}(" + b"".join(text_of(name) + value for name, value in values.items()) + b"u"
 
 
 def all_cases() -> Iterator[Case]:
@@ -110,7 +114,7 @@ def all_cases() -> Iterator[Case]:
         {record: saved, "data/constants/model_constants_config.json": b"no"},
         drop="constants_config",
     )
-    held = table(k=strided("7"), other=strided("3", (3,)), beside=_number(3))
+    held = table(k=strided("7"), other=strided("3", (3,)), beside=number_of(3))
     yield of(
         "storages_of_other_keys",
         f"{both} NEU-16 HIS-40",
@@ -164,7 +168,7 @@ def all_cases() -> Iterator[Case]:
     for name, data in {
         "no_zip": b"no pickle",
         "no_pickle": torch_save(b"", {}),
-        "code": torch_save(b"cos\nsystem\n" + _tuple(_text("true")) + b"R", {}),
+        "code": torch_save(b"cos\nsystem\n" + tuple_of(text_of("true")) + b"R", {}),
     }.items():
         yield of(
             f"inputs_of_{name}",
@@ -189,6 +193,22 @@ def all_cases() -> Iterator[Case]:
             drop=f"data/weights/weight {dropped} weights_config",
         )
 
+    elsewhere = {"data/weights/references.json": b'{"records": {"data/weights/weight_0": {"nbytes": 24}}}'}
+    entry = Payload("weight_0", b"", float32().meta, fields={"use_pickle": True})
+    for name, records in {
+        "torch_save": pickled,
+        "pickled_entry": {"data/weights/model_weights_config.json": config({"w": entry})},
+    }.items():
+        yield of(
+            f"references_beside_{name}",
+            "REF-3",
+            "references in an archive whose weights are pickled",
+            {**records, **elsewhere},
+            valid=False,
+            drop="data/weights/weight weights_config",
+            needs=("torch-save", "references"),
+        )
+
     def wrong(name: str, rules: str, about: str, data: bytes) -> Case:
         return of(name, rules, about, {record: data}, valid=False)
 
@@ -200,6 +220,19 @@ def all_cases() -> Iterator[Case]:
     )
     yield wrong("torch_save_that_is_no_zip", "HIS-39", "a torch.save file that is no archive", b"no")
     yield wrong("torch_save_of_a_list", "HIS-39", "a torch.save file with a list", torch_save(b"]", {}))
+    default = b"ccollections\ndefaultdict\n)R(" + text_of("k") + strided("0") + b"u"
+    yield wrong(
+        "torch_save_of_a_default_dict",
+        "HIS-39",
+        "a torch.save file with a dict of another type",
+        torch_save(default, {"0": own}),
+    )
+    yield wrong(
+        "torch_save_of_another_byte_order",
+        "HIS-39",
+        "a torch.save file whose byte order is neither little nor big",
+        torch_save(table(k=strided("0")), {"0": own}, byteorder=b"Big"),
+    )
     yield wrong(
         "torch_save_without_a_storage",
         "HIS-39",
@@ -219,5 +252,5 @@ def all_cases() -> Iterator[Case]:
         torch_save(table(k=strided("0", count=5)), {"0": own[:20]}),
     )
     doubled = b")" + b"".join(b"q" + bytes([level]) + b"h" + bytes([level]) + b"\x86" for level in range(64))
-    doubled = torch_save(b"}(" + _text("k") + doubled + b"u", {})
+    doubled = torch_save(b"}(" + text_of("k") + doubled + b"u", {})
     yield wrong("torch_save_that_doubles", "HIS-41", "a tuple that unfolds to 2⁶⁴ values", doubled)

@@ -17,12 +17,13 @@ import {
   PAYLOAD_CONFIG,
   PLUGIN_REQUIREMENT,
   WEIGHT_REFERENCES,
+  type EncodedValue,
   type PayloadMeta,
   type Program,
   type WeightReferences,
 } from "./schema.js";
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
-import { checkHeld, checkListed, checkPayloads } from "./validation/payloads.js";
+import { checkHeld, checkListed, checkPayloads, extensionsOf } from "./validation/payloads.js";
 import { checkProgram } from "./validation/programs.js";
 import { type Tree } from "./trees.js";
 import { dict, readAs, type Of } from "./types.js";
@@ -79,6 +80,8 @@ export type PayloadTable = ReadonlyMap<string, PayloadMeta>;
 export type Payloads = Readonly<Record<Kind, PayloadTable>> & {
   /** Why the example inputs cannot be read; empty if they can. */
   readonly unread: string;
+  /** The values of codecs that are in files of `torch.save`, which the document lacks. */
+  readonly encoded: ReadonlyMap<string, EncodedValue>;
   /** The extensions that the program needs because of what torch wrote beside it, which its document does not list. */
   readonly features: readonly string[];
 };
@@ -260,14 +263,16 @@ export class GraphwireFile {
     const names = new Set<string>();
     const stated: [string, PayloadMeta][] = [];
     const features = new Set<string>();
+    const encoded = new Map<string, EncodedValue>();
     const table = async (kind: Kind, index: number): Promise<PayloadTable> => {
       const record = records[index] ?? "";
       if (record === "") {
+        this.forbidReferences(kind);
         const saved = await this.pickled(kind, name);
         for (const each of saved?.names ?? []) names.add(each);
         const held = saved?.table ?? NO_PAYLOADS;
-        if ([...held.keys()].some((each) => /#\d+$/.test(each))) features.add("codecs");
-        if ([...held.values()].some(({ placement }) => placement !== null)) features.add("placement");
+        for (const [each, value] of saved?.encoded ?? []) encoded.set(each, value);
+        for (const each of [...held.values()].flatMap(extensionsOf)) features.add(each);
         return held;
       }
       const bytes = found.get(record);
@@ -278,7 +283,10 @@ export class GraphwireFile {
       const plain = new Map<string, PayloadMeta>();
       for (const [each, payload] of readAs(PAYLOAD_CONFIG, jsonOf(bytes, record, this.limits), record).config) {
         names.add(each);
-        if (payload.use_pickle) continue;
+        if (payload.use_pickle) {
+          this.forbidReferences(kind);
+          continue;
+        }
         stated.push([each, payload]);
         const isPlaced = this.isPlaced(kind, payload);
         if (isPlaced) features.add("placement");
@@ -291,9 +299,17 @@ export class GraphwireFile {
     const sample_inputs = await table("sample_inputs", 2);
     const unread = present.includes(records[2] ?? "") ? "" : await this.unreadInputs(name);
     this.check(() => { checkPayloads(weights, constants, sample_inputs); });
-    const payloads = { weights, constants, sample_inputs, unread, features: [...features] };
+    if (encoded.size > 0) features.add("codecs");
+    const payloads = { weights, constants, sample_inputs, unread, encoded, features: [...features] };
     this.listed.set(payloads, { names, stated });
     return payloads;
+  }
+
+  /** Throws if there are references beside weights that are pickled. */
+  private forbidReferences(kind: Kind): void {
+    if (kind === "weights" && this.archive?.records.has(REFERENCES) === true) {
+      throw new GraphwireError("archive", "references are beside weights that are pickled", REFERENCES);
+    }
   }
 
   /** Whether torch wrote an entry of a tensor on its meta device, which has no elements. */

@@ -25,9 +25,10 @@ export async function neutral(file: GraphwireFile): Promise<Neutral> {
 }
 
 async function programNeutral(file: GraphwireFile, name: string): Promise<Neutral> {
-  const [program, { features }] = [await file.program(name), await file.payloads(name)];
-  const unlisted = features.filter((each) => each === "placement" && !program.requires.includes(each));
-  return PROGRAM.neutral(unlisted.length === 0 ? program : { ...program, requires: [...program.requires, ...unlisted].sort() });
+  const [program, { features, encoded }] = [await file.program(name), await file.payloads(name)];
+  const requires = [...program.requires, ...features.filter((each) => !program.requires.includes(each))];
+  const encoded_values = new Map([...program.encoded_values, ...encoded, ...program.encoded_values]); // keeps the first place, and the last value
+  return PROGRAM.neutral(features.length === 0 ? program : { ...program, requires: requires.sort(), encoded_values });
 }
 
 const DROPPED = new Set([MANIFEST_RECORD, "data/wire_formats.json"]);

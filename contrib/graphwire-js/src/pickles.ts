@@ -8,9 +8,9 @@ import { openArchive, type Archive, type ArchiveRecord } from "./archive.js";
 import { dtypeOf, itemSize, scalarType } from "./enumerations.js";
 import { GraphwireError } from "./errors.js";
 import type { Limits } from "./limits.js";
-import type { PayloadMeta, SymInt } from "./schema.js";
+import type { EncodedValue, PayloadMeta, SymInt } from "./schema.js";
 import { bufferSource } from "./source.js";
-import { decodeText } from "./trees.js";
+import { decodeText, type Tree } from "./trees.js";
 
 /** A tensor in a pickle. */
 export interface PickledTensor {
@@ -39,6 +39,9 @@ export interface OpaqueTensor {
   readonly layout: string;
   readonly sizes: readonly bigint[];
   readonly parts: readonly PickleValue[];
+  readonly isCoalesced: boolean | null;
+  readonly isParameter: boolean;
+  readonly requiresGrad: boolean;
 }
 
 export type PickleValue =
@@ -118,6 +121,11 @@ function numbers(value: PickleValue | undefined): bigint[] {
   return value.items.map(sizeOf);
 }
 
+/** Whether a value is a dict, and no OrderedDict. */
+function isDict(value: PickleValue | undefined): value is Map<PickleValue, PickleValue> {
+  return value instanceof Map && !(value instanceof OrderedDict);
+}
+
 function flagOf(value: PickleValue | undefined): boolean {
   return typeof value === "boolean" ? value : refuse("a flag that is none");
 }
@@ -132,27 +140,47 @@ function tensorOf(args: readonly PickleValue[], isTyped: boolean): PickledTensor
   const [storage, offset, sizes, strides, grad, hooks, dtype] = args;
   if (!(storage instanceof Storage) || args.length < count || args.length > count + 1) return refuse("a tensor without a storage");
   const named = isTyped ? storage.dtype : dtype instanceof Global ? dtype.name.replace("torch.", "") : "";
-  if (dtypeOf(named) === undefined) return refuse("a tensor without an element type");
   const noted = args[count] ?? null;
-  if (noted !== null && !(noted instanceof Map && [...noted.keys()].every((key) => key === "conj" || key === "neg"))) {
+  if (noted !== null && !(isDict(noted) && [...noted.keys()].every((key) => key === "conj" || key === "neg"))) {
     return refuse("a tensor with more than its elements");
   }
   checkHooks(hooks);
   const isNoted = (key: string): boolean => noted !== null && noted.has(key) && flagOf(noted.get(key));
-  const found: PickledTensor = {
-    kind: "tensor",
-    dtype: named,
-    sizes: numbers(sizes),
-    strides: numbers(strides),
+  return {
+    ...shapeOf(named, sizes, strides, grad),
     offset: sizeOf(offset),
-    requiresGrad: flagOf(grad),
-    isParameter: false,
     storage: storage.record,
     nbytes: storage.count * BigInt(storage.dtype === "" ? 1 : itemSize(storage.dtype)),
     storageType: storage.dtype,
     device: storage.device,
     conj: isNoted("conj"),
     neg: isNoted("neg"),
+  };
+}
+
+/** A tensor without elements. */
+function metaTensorOf(args: readonly PickleValue[]): PickledTensor {
+  const [dtype, sizes, strides, grad] = args;
+  if (!(dtype instanceof Global) || args.length !== 4) return refuse("a tensor without an element type");
+  return shapeOf(dtype.name.replace("torch.", ""), sizes, strides, grad);
+}
+
+function shapeOf(dtype: string, sizes: PickleValue | undefined, strides: PickleValue | undefined, grad: PickleValue | undefined): PickledTensor {
+  if (dtypeOf(dtype) === undefined) return refuse("a tensor without an element type");
+  const found: PickledTensor = {
+    kind: "tensor",
+    dtype,
+    sizes: numbers(sizes),
+    strides: numbers(strides),
+    offset: 0n,
+    requiresGrad: flagOf(grad),
+    isParameter: false,
+    storage: "",
+    nbytes: 0n,
+    storageType: "",
+    device: "meta",
+    conj: false,
+    neg: false,
   };
   return found.sizes.length === found.strides.length ? found : refuse("a tensor whose sizes and strides differ in number");
 }
@@ -165,32 +193,68 @@ function parameterOf(args: readonly PickleValue[], count: number): PickleValue {
   const [data, grad, hooks] = args;
   if (!isTensor(data) || args.length !== count) return refuse("a parameter without a tensor");
   checkHooks(hooks);
-  const requiresGrad = flagOf(grad);
-  return data.kind === "tensor" ? { ...data, isParameter: true, requiresGrad } : data;
+  return { ...data, isParameter: true, requiresGrad: flagOf(grad) };
 }
 
-function sparseOf([layout, data]: readonly PickleValue[]): PickleValue {
-  if (!(data instanceof Tuple)) return refuse("a sparse tensor without data");
-  const sizes = data.items.findLast((item) => item instanceof Tuple);
-  return { kind: "opaque", layout: layout instanceof Global ? layout.name : "", sizes: numbers(sizes), parts: data.items };
+const COMPRESSED: ReadonlySet<string> = new Set(["torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc"]);
+const LAYOUTS: ReadonlySet<string> = new Set(["torch.strided", "torch.sparse_coo", ...COMPRESSED]);
+
+function sparseOf(args: readonly PickleValue[]): PickleValue {
+  const [layout, data] = args;
+  if (!(layout instanceof Global) || !(data instanceof Tuple) || args.length !== 2) return refuse("a sparse tensor without data");
+  const count = layout.name === "torch.sparse_coo" ? 2 : COMPRESSED.has(layout.name) ? 3 : refuse("a sparse tensor without a layout");
+  const [parts, [sizes, isCoalesced, ...more]] = [data.items.slice(0, count), data.items.slice(count)];
+  const isFlag = isCoalesced === undefined || (count === 2 && (isCoalesced === null || typeof isCoalesced === "boolean"));
+  if (!parts.every((part) => isTensor(part) && part.kind === "tensor") || !isFlag || more.length > 0) return refuse("a sparse tensor of other parts");
+  const facts = { isCoalesced: typeof isCoalesced === "boolean" ? isCoalesced : null, isParameter: false, requiresGrad: false };
+  return { kind: "opaque", layout: layout.name.replace("torch.", ""), sizes: numbers(sizes), parts, ...facts };
+}
+
+function layoutOf(args: readonly PickleValue[]): PickleValue {
+  const [name] = args;
+  return typeof name === "string" && LAYOUTS.has(name) && args.length === 1 ? new Global(name) : refuse("no layout");
+}
+
+function deviceOf(args: readonly PickleValue[]): PickleValue {
+  const [type, index] = args;
+  const isIndex = index === undefined || (typeof index === "bigint" && index >= 0n && index < 1n << 15n);
+  if (typeof type !== "string" || !/^[A-Za-z_]\w*$/.test(type) || !isIndex || args.length > 2) return refuse("no device");
+  return new Tuple([type, index ?? null]);
+}
+
+/** A tensor, or a parameter, with attributes that its user set, which are ignored. */
+function typedOf(args: readonly PickleValue[]): PickleValue {
+  const [callee, type, inner, state] = args;
+  const make = callee instanceof Global ? TENSORS.get(callee.name) : undefined;
+  const isState = state instanceof Map || state instanceof Tuple;
+  if (make === undefined || !(type instanceof Global) || !(inner instanceof Tuple) || !isState || args.length !== 4) return refuse("no tensor");
+  const made = make(inner.items);
+  if (type.name === "torch.Tensor") return made;
+  if (type.name !== "torch.nn.parameter.Parameter") return refuse("a tensor of another type");
+  return isTensor(made) ? { ...made, isParameter: true } : made;
 }
 
 function emptyDict(args: readonly PickleValue[]): PickleValue {
   return args.length === 0 ? new OrderedDict() : refuse("a dict that is called with its items");
 }
 
-/** What the functions that a pickle may name stand for. */
-const CALLS: ReadonlyMap<string, Call> = new Map<string, Call>([
-  ["collections.OrderedDict", emptyDict],
+/** The functions that make tensors. */
+const TENSORS: ReadonlyMap<string, Call> = new Map<string, Call>([
   ["torch._utils._rebuild_tensor_v2", (args) => tensorOf(args, true)],
   ["torch._utils._rebuild_tensor_v3", (args) => tensorOf(args, false)],
   ["torch._utils._rebuild_parameter", (args) => parameterOf(args, 3)],
   ["torch._utils._rebuild_parameter_with_state", (args) => parameterOf(args, 4)],
   ["torch._utils._rebuild_sparse_tensor", sparseOf],
-  ["torch._tensor._rebuild_from_type_v2", ([, , args]) => (args instanceof Tuple ? tensorOf(args.items, true) : refuse("no tensor"))],
-  ["torch.serialization._get_layout", ([name]) => (typeof name === "string" ? new Global(name) : refuse("no layout"))],
-  ["torch.Size", ([items]) => new Tuple(numbers(items))],
-  ["torch.device", ([type, index]) => (typeof type === "string" ? new Tuple([type, index ?? null]) : refuse("no device"))],
+  ["torch._utils._rebuild_meta_tensor_no_storage", metaTensorOf],
+]);
+/** What the functions that a pickle may name stand for. */
+const CALLS: ReadonlyMap<string, Call> = new Map<string, Call>([
+  ...TENSORS,
+  ["collections.OrderedDict", emptyDict],
+  ["torch._tensor._rebuild_from_type_v2", typedOf],
+  ["torch.serialization._get_layout", layoutOf],
+  ["torch.Size", (args) => (args.length === 1 ? new Tuple(numbers(args[0])) : refuse("no sizes"))],
+  ["torch.device", deviceOf],
 ]);
 const TYPES: ReadonlySet<string> = new Set(["torch.Tensor", "torch.nn.parameter.Parameter", "torch.storage.UntypedStorage"]);
 
@@ -373,7 +437,7 @@ class PickleReader {
   build(): void {
     const state = this.pop();
     const target = this.top();
-    if (target instanceof Unknown || (target instanceof OrderedDict && state instanceof Map && !(state instanceof OrderedDict))) return;
+    if (target instanceof Unknown || (target instanceof OrderedDict && isDict(state))) return;
     refuse("the pickle sets the state of what has none");
   }
 
@@ -479,6 +543,8 @@ export interface PickledTable {
   readonly table: ReadonlyMap<string, PayloadMeta>;
   /** All its names, also those of what is no tensor. */
   readonly names: readonly string[];
+  /** Its sparse tensors, whose parts are in `table`. */
+  readonly encoded: ReadonlyMap<string, EncodedValue>;
   readonly isBigEndian: boolean;
   /** The storages, by the `path_name` of payloads. */
   readonly storages: ReadonlyMap<string, ArchiveRecord>;
@@ -489,6 +555,9 @@ export interface PickledTable {
 /** Reads the value of a file of `torch.save`, and none of its storages. */
 export async function readTorchSave(bytes: Uint8Array, limits: Limits, isForeign = false): Promise<{ archive: Archive; value: PickleValue }> {
   const archive = await openArchive(bufferSource(bytes), limits);
+  if (archive.records.has(BYTE_ORDER) && !["little", "big"].includes(await byteOrder(archive))) {
+    throw new GraphwireError("archive", "the byte order is neither little nor big", BYTE_ORDER);
+  }
   return { archive, value: readPickle(await archive.read("data.pkl"), isForeign) };
 }
 
@@ -498,6 +567,7 @@ export async function readPickledTable(bytes: Uint8Array, stem: string, limits: 
   if (!(value instanceof Map)) throw new GraphwireError("document", "a file of torch.save has no dict of tensors");
   const table = new Map<string, PayloadMeta>();
   const names: string[] = [];
+  const encoded = new Map<string, EncodedValue>();
   const storages = new Map<string, ArchiveRecord>();
   const paths = new Map<string, string>();
   const types = new Map<string, string>();
@@ -521,9 +591,10 @@ export async function readPickledTable(bytes: Uint8Array, stem: string, limits: 
     if (!isTensor(each)) return;
     if (each.kind === "opaque") {
       each.parts.forEach((part, index) => { add(`${name}#${index}`, part); });
+      encoded.set(name, encodedOf(each, name));
       return;
     }
-    const isMeta = each.device === "meta";
+    const isMeta = DEVICE.exec(each.device)?.[1] === "meta";
     table.set(name, { ...payloadOf(each, isMeta ? "" : pathOf(each)), same_as: first.get(each) ?? null, placement: isMeta ? "meta" : null });
     if (!first.has(each)) first.set(each, name);
   };
@@ -533,15 +604,27 @@ export async function readPickledTable(bytes: Uint8Array, stem: string, limits: 
     add(name, each);
   }
   const read = (path: string): Promise<Uint8Array> => archive.read(storages.get(path)?.name ?? path);
-  return { table, names, isBigEndian: isBig, storages, read };
+  return { table, names, encoded, isBigEndian: isBig, storages, read };
+}
+
+async function byteOrder(archive: Archive): Promise<string> {
+  return String.fromCharCode(...(await archive.read(BYTE_ORDER)).subarray(0, 7));
 }
 
 /** Whether the record `byteorder` of an archive says that elements are big-endian. */
 export async function isBigEndian(archive: Archive): Promise<boolean> {
-  return archive.records.has(BYTE_ORDER) && String.fromCharCode(...(await archive.read(BYTE_ORDER)).subarray(0, 4)) === "big";
+  return archive.records.has(BYTE_ORDER) && (await byteOrder(archive)) === "big";
 }
 
 const BYTE_ORDER = "byteorder";
+
+function encodedOf({ layout, sizes, parts, isCoalesced, isParameter, requiresGrad }: OpaqueTensor, name: string): EncodedValue {
+  const tree = new Map<string, Tree>([
+    ["layout", layout], ["sizes", sizes], ["coalesced", isCoalesced], ["parameter", isParameter], ["requires_grad", requiresGrad],
+  ]);
+  const tensors = parts.map((_, index) => `${name}#${index}`);
+  return { codec: "sparse", tree, tensors, buffer: null, is_param: null, requires_grad: null, same_as: null, is_weight: false, index: null };
+}
 
 function payloadOf(tensor: PickledTensor, path_name: string): PayloadMeta {
   const known = scalarType(tensor.dtype);

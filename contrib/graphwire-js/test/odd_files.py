@@ -9,6 +9,7 @@ import struct
 import zlib
 from typing import Any
 
+from making.torch_saves import called, number_of, strided, text_of, tuple_of
 from making.zip_bytes import DESCRIPTOR, UTF8, End, Member, write_zip
 
 _NUMBERS = (0, 1, 2, 4, 20, 45, 63, 0xFFFE, 0xFFFF, 0x10000, 2**31, 2**32 - 2, 2**32 - 1)
@@ -344,14 +345,62 @@ _VALUES = (
 _OPCODES = tuple(each.code.encode("latin-1") for each in pickletools.opcodes)
 
 
+def _odd_call(chance: random.Random) -> bytes:
+    """A value by one of the functions that pickles of tensors call, whose arguments are right, or nearly."""
+    tensor, layout = (
+        strided("0"),
+        chance.choice(("sparse_coo", "sparse_csr", "strided", "sparse_bsc", "sparse")),
+    )
+    sizes, flag = tuple_of(number_of(2), number_of(3)), chance.choice((b"\x88", b"\x89", b"N"))
+    hooks, number = (
+        chance.choice((called("collections.OrderedDict"), b"N", b"}")),
+        number_of(chance.randrange(4)),
+    )
+    get_layout = called("torch.serialization._get_layout", text_of(f"torch.{layout}"))
+    kind = chance.choice(
+        ("torch\nTensor", "torch.nn.parameter\nParameter", "builtins\nlist", "torch\nfloat32")
+    )
+    inner = tuple_of(dtype := b"ctorch\nfloat32\n", sizes, sizes, flag)
+    parts = [tensor] * chance.choice((2, 3))
+    known: dict[str, list[bytes]] = {
+        "torch._utils._rebuild_sparse_tensor": [
+            get_layout,
+            tuple_of(*parts, sizes, *chance.choice(([], [flag]))),
+        ],
+        "torch._utils._rebuild_meta_tensor_no_storage": [dtype, sizes, sizes, flag],
+        "torch._utils._rebuild_parameter": [tensor, flag, hooks],
+        "torch._utils._rebuild_parameter_with_state": [tensor, flag, hooks, b"}"],
+        "torch._tensor._rebuild_from_type_v2": [
+            b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n",
+            f"c{kind}\n".encode(),
+            inner,
+            chance.choice((b"}", b")", b"]", b"N")),
+        ],
+        "torch.serialization._get_layout": [text_of(f"torch.{layout}")],
+        "torch.Size": [sizes],
+        "torch.device": [text_of(chance.choice(("cpu", "cuda", "é", "a-b", ""))), number],
+        "collections.OrderedDict": [],
+    }
+    name = chance.choice(list(known))
+    given = known[name]
+    if chance.random() < 0.4:
+        at = chance.randrange(len(given) + 1)
+        given[at : at + chance.randrange(2)] = chance.choice(
+            ([], [tensor], [chance.choice(_VALUES)], [sizes])
+        )
+    return called(name, *given)
+
+
 def odd_pickle(chance: random.Random, data: bytes) -> bytes:
     """A pickle of torch.save that differs in one to three of its opcodes, their arguments, its protocol or its end."""
     starts = [at for _, _, at in pickletools.genops(data)]
     steps = [data[at:end] for at, end in zip(starts, [*starts[1:], len(data)], strict=True)]
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         at = chance.randrange(len(steps))
-        way = chance.randrange(12)
-        if way == 0:
+        way = chance.randrange(15)
+        if way > 11 and steps[-2:-1] == [b"u"]:
+            steps[-2:-2] = [b"X\1\0\0\0z", _odd_call(chance)]
+        elif way == 0:
             steps[0] = b"\x80" + bytes([chance.choice((0, 1, 2, 3, 4, 5, 6, 255))])
         elif way == 1:
             steps.append(chance.choice((b".", b"\0", b"N.", b"x" * 9)))
@@ -405,74 +454,240 @@ def _odd_step(chance: random.Random, steps: list[bytes], step: bytes) -> bytes:
     return chance.choice((b"\x8a\x0a" + data, b"\x8b\x0a\0\0\0" + data, b"J" + struct.pack("<i", number % 8)))
 
 
-_NAMES_OF_RECORDS = (
-    *(
-        "weight_0",
-        "data/weights/weight_0",
-        "data/weights/weight_9",
-        "data/weights/",
-        "data/constants/tensor_0",
-    ),
-    *("data/weights/references.json", "manifest.json", "data/weights/../x", "DATA/WEIGHTS/weight_0"),
-)
 _LOCATIONS = (
-    *(
-        "",
-        ".",
-        "..",
-        "../x.safetensors",
-        "/x",
-        "a/../x",
-        "a//x",
-        "a\\x",
-        "C:x",
-        "file:x",
-        "http://x",
-        "x\0",
-        "x?y",
-        "x#y",
-    ),
-    *("%2e%2e/x", "NUL", "x.", "x ", "é", "a" * 300),
+    *("", ".", "..", "../x.safetensors", "/x", "a/../x", "a//x", "a\\x", "C:x", "file:x", "http://x", "x\0"),
+    *("x?y", "x#y", "%2e%2e/x", "NUL", "x.", "x ", "é", "a" * 300),
 )
-_COUNTS = (0, 1, 3, 23, 24, 25, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, -1, True, None, 1.0, "24")
 _DIGESTS = ("", "0" * 64, "A" * 64, "0" * 63, "g" * 64, None)
+_SAME_SIZE = ("int32", "uint32", "complex32", "float16", "uint8", "float7", "")
 
 
 def odd_references(chance: random.Random, tree: Any) -> Any:
-    """References that differ in one to three places: names, locations, regions, sizes, digests or stores."""
+    """References that differ in one to three places. Most keep their sense, or miss it by one, and then have no digests."""
     tree = json.loads(json.dumps(tree))
     for _ in range(chance.choice((1, 1, 2, 3))):
-        holders: list[tuple[Any, Any]] = []
-        _collect(tree, holders)
-        holder, key = chance.choice(holders)
-        value = holder[key]
-        if isinstance(value, dict) and isinstance(holder, dict) and chance.random() < 0.6:
-            holder[chance.choice(_NAMES_OF_RECORDS)] = value
-            if chance.random() < 0.5:
-                del holder[key]
-        elif isinstance(value, list):
-            holder[key] = chance.choice(([], value[1:], value[::-1], [*value, *value[:1]]))
-        elif isinstance(value, bool) or not isinstance(value, (int, str)):
-            holder[key] = chance.choice((None, True, {}, [], 0, ""))
-        elif isinstance(value, int):
-            holder[key] = chance.choice((value + 1, max(value - 1, 0), *_COUNTS))
-        elif len(value) == 64:
-            holder[key] = chance.choice((value.upper(), *_DIGESTS))
+        tables = [tree.setdefault("records", {}), *tree.get("ranks", [])]
+        records = [(table, name) for table in tables for name in table]
+        if not records or chance.random() < 0.25:
+            _change_stores(chance, tree)
+            continue
+        table, name = chance.choice(records)
+        reference = table[name]
+        if chance.random() < 0.8:
+            reference["sha256"] = chance.choice(("", "", "", "", reference.get("sha256", ""), *_DIGESTS))
+        regions = reference.get("regions", [])
+        if regions and chance.random() < 0.7:
+            _change_regions(chance, regions)
         else:
-            holder[key] = chance.choice(
-                (*_LOCATIONS, "float16", "F32", "float32", value.upper(), value + "/", "./" + value)
-            )
+            _change_record(chance, tree, table, name)
     return tree
 
 
-def _collect(tree: Any, holders: list[tuple[Any, Any]]) -> None:
-    items = (
-        list(tree.items())
-        if isinstance(tree, dict)
-        else list(enumerate(tree))
-        if isinstance(tree, list)
-        else []
+def _row_major(counts: list[int]) -> list[int]:
+    strides = [1] * len(counts)
+    for at in range(len(counts) - 2, -1, -1):
+        strides[at] = strides[at + 1] * counts[at + 1]
+    return strides
+
+
+def _change_regions(chance: random.Random, regions: list[Any]) -> None:
+    """Spell a region otherwise, divide it, move it, or miss one of its numbers."""
+    region = chance.choice(regions)
+    if region.get("box") is None:
+        region["box"] = [[0, size, 1] for size in region["shape"]]
+    box = region["box"]
+    if region.get("strides") is None:
+        region["strides"] = _row_major([count for _, count, _ in box])
+    way = chance.randrange(9)
+    large = [at for at, (_, count, _) in enumerate(box) if count > 1]
+    if way < 3 and large:
+        at = chance.choice(large)
+        other = json.loads(json.dumps(region))
+        first, count, step = box[at]
+        if way == 0:  # every other one
+            box[at] = [first, (count + 1) // 2, 2 * step]
+            other["box"][at] = [first + step, count // 2, 2 * step]
+            other["offset"] = region.get("offset", 0) + region["strides"][at]
+            region["strides"][at] *= 2
+            other["strides"] = list(region["strides"])
+        else:
+            some = chance.randrange(count + 1)
+            box[at][1] = some
+            other["box"][at] = [first + some * step, count - some, step]
+            other["offset"] = region.get("offset", 0) + some * region["strides"][at]
+        regions.append(other)
+        region = chance.choice((region, other))
+    elif way == 3:
+        regions.append(
+            {**region, "box": [[0, 0, 1] for _ in box], "offset": chance.choice((0, 1, 6, 2**59, -1))}
+        )
+    elif way == 4:
+        chance.shuffle(regions)
+    elif way == 5:
+        region["dtype"] = chance.choice(_SAME_SIZE)
+    elif way == 6:
+        chance.shuffle(region["strides"])
+    elif way == 7:
+        del region[chance.choice(["box", "strides"])]
+    if chance.random() < 0.4:
+        key = chance.choice([each for each in ("box", "strides", "shape") if region.get(each)] or ["offset"])
+        numbers = chance.choice(region[key]) if key == "box" else region[key] if key != "offset" else []
+        if isinstance(numbers, list) and numbers:
+            at = chance.randrange(len(numbers))
+            numbers[at] = chance.choice(
+                (numbers[at] + 1, numbers[at] - 1, 0, 1, numbers[at] * 2, 2**31, 2**63)
+            )
+        else:
+            region["offset"] = chance.choice((0, 1, -1, 2**59, 2**59 + 1, True, 1.0))
+
+
+def _change_record(chance: random.Random, tree: Any, table: Any, name: str) -> None:
+    """Name a record otherwise, put it into ranks, or change its size or digest."""
+    reference = table[name]
+    way = chance.randrange(8)
+    if way == 0:
+        table[chance.choice(("data/weights/unused", "data/weights/a/b", "data/weights/", f"{name}.0"))] = (
+            reference
+        )
+    elif way == 1:
+        table[
+            chance.choice(("data/constants/tensor_0", "weight_0", f"{name}/", f"./{name}", name.upper()))
+        ] = table.pop(name)
+    elif way == 2:
+        tree["ranks"] = [{name: reference} for _ in range(chance.choice((1, 1, 2)))]
+        if chance.random() < 0.5:
+            tree["records"].pop(name, None)
+    elif way == 3:
+        tree["ranks"] = chance.choice(([], [{}], [{}, {}], [{name: reference}, {}]))
+    elif way == 4:
+        reference["regions"] = []
+    elif way == 5:
+        reference["nbytes"] = chance.choice(
+            (0, reference["nbytes"] + 1, reference["nbytes"] - 1, -1, 2**62, True, 1.0)
+        )
+    else:
+        reference["sha256"] = chance.choice(_DIGESTS)
+
+
+def _change_stores(chance: random.Random, tree: Any) -> None:
+    """Change a place, the facts about files, or add a store that nothing uses."""
+    stores = tree.get("stores") or [{"kind": "safetensors", "location": "x.safetensors"}]
+    tree["stores"] = stores
+    each = chance.choice(stores)
+    files = each.setdefault("files", {})
+    way = chance.randrange(9)
+    if way == 0:
+        stores.append(
+            {"kind": chance.choice(("blobs", "other", "Other", "")), "location": chance.choice(_LOCATIONS)}
+        )
+    elif way == 1:
+        each["files"] = {}
+    elif way == 2 and files:
+        facts = files[chance.choice(list(files))]
+        facts["index_sha256"] = chance.choice(("", facts.get("index_sha256", "").upper(), *_DIGESTS))
+    elif way == 3 and files:
+        facts = files[chance.choice(list(files))]
+        facts["nbytes"] = chance.choice((facts["nbytes"] + 1, facts["nbytes"] - 1, 0, -1, True, 2**63))
+    elif way == 4:
+        files[chance.choice(_LOCATIONS)] = {"nbytes": 0}
+    elif way == 5:
+        each["folder"] = chance.choice((None, "", "a", "a/..", *_LOCATIONS))
+    elif way == 6:
+        each["location"] = chance.choice((f"./{each['location']}", f"{each['location']}/", *_LOCATIONS))
+    elif way == 7:
+        tree["providers"] = {
+            each["kind"]: {"distribution": "d", "version": chance.choice(("1", "", 1)), "provides": []}
+        }
+    else:
+        each["kind"] = chance.choice(("safetensors", "blobs", "other", "x-y"))
+
+
+def odd_config(chance: random.Random, tree: Any) -> Any:
+    """A config in which an entry has another record, role or number, mostly one that is there or almost right."""
+    tree = json.loads(json.dumps(tree))
+    entries = tree.get("config") or {
+        "w": {"path_name": "", "is_param": False, "use_pickle": True, "tensor_meta": None}
+    }
+    tree["config"] = entries
+    names = list(entries)
+    for _ in range(chance.choice((1, 1, 2))):
+        name = chance.choice(names)
+        each = entries[name]
+        meta = each.get("tensor_meta") or {}
+        way = chance.randrange(11)
+        if way == 0:
+            each["same_as"] = chance.choice((*names, "nobody", ""))
+        elif way == 1:
+            each["weight"] = chance.choice((*names, "w", "nobody"))
+        elif way == 2:
+            each["shared"] = chance.choice(
+                (
+                    "data/weights/weight_0",
+                    "data/weights/weight_1",
+                    "data/constants/tensor_0",
+                    "data/weights/",
+                    "weight_0",
+                )
+            )
+        elif way == 3:
+            each["placement"] = chance.choice(("meta", "fake", "other", ""))
+            if chance.random() < 0.7:
+                each["path_name"] = ""
+        elif way == 4:
+            each["use_pickle"] = True
+        elif way == 5:
+            each["path_name"] = chance.choice(
+                (
+                    "",
+                    "weight_0",
+                    "weight_1",
+                    "tensor_0",
+                    "weight_0/",
+                    "../weights/weight_0",
+                    "model_weights_config.json",
+                )
+            )
+        elif way == 6:
+            entries[chance.choice((f"{name}_", f"{name}.a", "a b", f"{name}#0", "é", "", "x.0"))] = (
+                json.loads(json.dumps(each))
+            )
+        elif way == 7:
+            each[chance.choice(("conj", "neg", "buffer", "is_param"))] = chance.choice((True, False, None))
+        elif way == 8 and meta:
+            device = chance.choice(("cpu", "cuda", "meta", "CPU", "a-b", ""))
+            meta["device"] = {"type": device, "index": chance.choice((None, 0, 127, 128, -1, 32767, 32768))}
+        elif meta and meta.get("sizes"):
+            key = chance.choice(("sizes", "strides"))
+            at = chance.randrange(len(meta[key]))
+            number = meta[key][at].get("as_int", 1)
+            meta[key][at] = {
+                "as_int": chance.choice((number + 1, number - 1, 0, 1, 2**31, 2**59, 2**63 - 1, 2**63))
+            }
+    return tree
+
+
+def odd_store(chance: random.Random, data: bytes, change: Any) -> bytes:
+    """A safetensors file whose header differs as `change` changes trees, or in its form or place."""
+    size = int.from_bytes(data[:8], "little")
+    header, elements = json.loads(data[8 : 8 + size]), data[8 + size :]
+    way = chance.randrange(6)
+    if way == 0:
+        elements = chance.choice((elements[:-1], elements + b"\0", b""))
+    elif way == 1:
+        header["__metadata__"] = chance.choice((None, {}, {"a": "b"}, {"a": 1}, [], "x"))
+    elif way == 2:
+        begin, end = chance.choice(((0, 0), (len(elements), len(elements)), (1, 1), (0, 1), (-1, 0)))
+        header["odd"] = {
+            "dtype": chance.choice(("U8", "F4", "F32", "f32", "")),
+            "shape": [end - begin],
+            "data_offsets": [begin, end],
+        }
+    elif way < 5:
+        header = change(chance, header)
+    text = json.dumps(header, indent=chance.choice((None, None, 1))).encode("utf-8", "surrogatepass")
+    text = chance.choice((text, text, text + b"   ", b" " + text, text + b"\0", b"\xef\xbb\xbf" + text))
+    return (
+        chance.choice((len(text),) * 8 + (len(text) + 1, len(text) - 1)).to_bytes(8, "little")
+        + text
+        + elements
     )
-    for key, value in items:
-        holders.append((tree, key))
-        _collect(value, holders)

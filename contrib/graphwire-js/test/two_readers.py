@@ -24,6 +24,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +36,14 @@ sys.path += [str(SUITE), str(ROOT / "tests/fuzz"), str(Path(__file__).parent)]
 from fuzz import mutated  # noqa: E402
 from making.files import encode, manifest_of  # noqa: E402
 from making.zip_bytes import Member, write_zip  # noqa: E402
-from odd_files import odd_archive, odd_document, odd_pickle, odd_references  # noqa: E402
+from odd_files import (  # noqa: E402
+    odd_archive,
+    odd_config,
+    odd_document,
+    odd_pickle,
+    odd_references,
+    odd_store,
+)
 
 from graphwire.api.conformance import first_difference, neutral  # noqa: E402
 from graphwire.errors import GraphwireError  # noqa: E402
@@ -269,34 +277,80 @@ def _is_tree(data: bytes, suffix: str) -> bool:
         return False
 
 
-def _odd_records(chance: random.Random, members: list[Member]) -> None:
-    """Change a pickle of torch.save or the references, if there are any, and otherwise a config."""
-    saved = [each for each in members if each.name.endswith(".pt") and each.data[:2] == b"PK"]
-    for each in saved:
+REFERENCES = "data/weights/references.json"
 
-        def change(inner: list[Member]) -> None:
-            pickle = next(one for one in inner if one.name == "data.pkl")
+
+def _odd_record(chance: random.Random, members: list[Member]) -> None:
+    """Change a pickle of torch.save, the references or a config."""
+    chosen = [each for each in members if each.name.endswith(".pt") and each.data[:2] == b"PK"]
+    chosen += [each for each in members if each.name == REFERENCES]
+    if not chosen or chance.random() < 0.2:
+        chosen = [each for each in members if each.name.endswith("_config.json")]
+    each = chance.choice(chosen)
+
+    def change(inner: list[Member]) -> None:
+        pickle = next((one for one in inner if one.name == "data.pkl"), None)
+        if pickle is not None and chance.random() < 0.9:
             pickle.data = odd_pickle(chance, pickle.data)
+        else:
+            inner.append(Member("byteorder", chance.choice((b"big", b"little", b"Big", b"", b"big "))))
 
+    if each.name.endswith(".pt"):
         each.data = sealed(each.data, change)
-    suffixes = ("references.json",) if not saved else ()
-    for each in members:
-        if each.name.endswith(suffixes or ("weights_config.json", "constants_config.json")) and not saved:
-            each.data = json.dumps(odd_references(chance, json.loads(each.data))).encode()
+        return
+    odd = odd_references if each.name == REFERENCES else odd_config
+    with suppress(ValueError):  # a record of the suite that is no JSON, since nobody reads it
+        each.data = json.dumps(odd(chance, json.loads(each.data))).encode("utf-8", "surrogatepass")
 
 
-def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[str, bytes]:
-    """A way of change, and the file that it makes."""
-    way = chance.choice(("raw", "bytes", "tree", "tree", "tree", "tree", "zip", "form", "odd"))
+def _unsealed(members: list[Member]) -> None:
+    """Drop what references say of the bytes in stores."""
+    each = next(each for each in members if each.name == REFERENCES)
+    tree = json.loads(each.data)
+    for store in tree.get("stores", ()):
+        store["files"] = {}
+    for reference in (
+        record for table in (tree.get("records", {}), *tree.get("ranks", ())) for record in table.values()
+    ):
+        reference["sha256"] = ""
+    each.data = json.dumps(tree).encode()
+
+
+def _odd_beside(chance: random.Random, beside: dict[str, bytes]) -> dict[str, bytes]:
+    """Change one of the files with weights."""
+    name = chance.choice(sorted(beside))
+    data = beside[name]
+    if name.endswith(".safetensors") and chance.random() < 0.9:
+        data = odd_store(chance, data, changed_tree)
+    elif name.endswith(".json"):
+        data = json.dumps(changed_tree(chance, json.loads(data))).encode("utf-8", "surrogatepass")
+    else:
+        data = mutated(chance, [data], ())
+    return {**beside, name: data}
+
+
+def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[str, bytes, dict[str, bytes]]:
+    """A way of change, the file that it makes, and the files beside it."""
+    way = chance.choice(
+        ("raw", "bytes", "tree", "tree", "tree", "tree", "zip", "form", "odd", "odd", "beside")
+    )
+    if way == "beside" and seed.beside:
+        change = _unsealed if chance.random() < 0.9 else lambda members: None
+        return way, sealed(seed.data, change), _odd_beside(chance, seed.beside)
+    way = way.replace("beside", "odd")
+    return way, _changed_file(chance, way, seed, all_seeds), seed.beside
+
+
+def _changed_file(chance: random.Random, way: str, seed: Seed, all_seeds: list[Seed]) -> bytes:
     if way == "odd":
-        return way, sealed(seed.data, partial(_odd_records, chance))
+        return sealed(seed.data, partial(_odd_record, chance))
     if way == "raw":
-        return way, mutated(
+        return mutated(
             chance, [seed.data, chance.choice(all_seeds).data], (b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06")
         )
 
     if way == "zip":
-        return way, sealed(seed.data, lambda members: None, partial(odd_archive, chance))
+        return sealed(seed.data, lambda members: None, partial(odd_archive, chance))
 
     def change(members: list[Member]) -> None:
         chosen = [
@@ -330,7 +384,7 @@ def changed(chance: random.Random, seed: Seed, all_seeds: list[Seed]) -> tuple[s
             else json.dumps(tree, ensure_ascii=False).encode("utf-8", "surrogatepass")
         )
 
-    return way, sealed(seed.data, change)
+    return sealed(seed.data, change)
 
 
 # ------------------------------------------------------------------------------------------------------------- judgement
@@ -377,10 +431,10 @@ def run(count: int, seed: int, only: str) -> int:
         for number in range(count):
             chance = random.Random(f"{seed} {number}")
             start = chance.choice(all_seeds)
-            way, data = changed(chance, start, all_seeds)
+            way, data, beside = changed(chance, start, all_seeds)
             home = Path(folder, str(number))
             path = home / "file.pt2"
-            for name, content in {**start.beside, "file.pt2": data}.items():
+            for name, content in {**beside, "file.pt2": data}.items():
                 (home / name).parent.mkdir(parents=True, exist_ok=True)
                 (home / name).write_bytes(content)
             print(path, file=reader.stdin, flush=True)

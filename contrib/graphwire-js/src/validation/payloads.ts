@@ -61,11 +61,17 @@ export function checkHeld(program: Program, weights: Table, constants: Table, un
   }
 }
 
+/** The extensions that an entry needs. */
+export function extensionsOf({ conj, neg, placement, tensor_meta }: PayloadMeta): string[] {
+  const used = [[conj || neg, "lazy-bits"], [placement !== null, "placement"], [tensor_meta?.dtype_name != null, "dtypes"]] as const;
+  return used.filter(([is]) => is).map(([, extension]) => extension);
+}
+
 /** Throws if configs have fields of an extension that the document does not list. */
 export function checkListed({ requires }: Program, stated: readonly (readonly [string, PayloadMeta])[]): void {
-  for (const [name, { conj, neg, placement, tensor_meta }] of stated) {
-    const used = [[conj || neg, "lazy-bits"], [placement !== null, "placement"], [tensor_meta?.dtype_name != null, "dtypes"]] as const;
-    for (const [is, extension] of used) if (is && !requires.includes(extension)) refuse(`the extension ${extension} is used, but not in requires`, name);
+  for (const [name, payload] of stated) {
+    const extension = extensionsOf(payload).find((each) => !requires.includes(each));
+    if (extension !== undefined) refuse(`the extension ${extension} is used, but not in requires`, name);
   }
 }
 

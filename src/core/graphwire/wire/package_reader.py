@@ -366,6 +366,7 @@ class Layout:
             if spec.is_flat:
                 raise MissingRecordError(f"the archive has no {kind}", place=f"record {member!r}")
             return self._read_config(config_members(name, self.spec)[kind], folder, copied)
+        self._forbid_references(folder)
         if self.reader.size(member) == 0:
             return StateDict()
         try:
@@ -375,6 +376,11 @@ class Layout:
         except Exception as error:
             locate(error, f"record {member!r}")
             raise
+
+    def _forbid_references(self, folder: str) -> None:
+        """Check that no references are beside pickled weights, whose storages have made-up names that references could have."""
+        if folder == WEIGHTS and REFERENCES in self.reader:
+            raise damaged_record(REFERENCES, "it is beside weights that are pickled")
 
     @cached_property
     def _is_big_endian(self) -> bool:
@@ -386,6 +392,7 @@ class Layout:
         state = StateDict(requires=extensions_of(each for each in config.values() if not each.use_pickle))
         for name, meta in config.items():
             if meta.use_pickle:
+                self._forbid_references(folder)
                 stated = meta.tensor_meta
                 numbers = [] if stated is None else [*stated.sizes, *stated.strides, stated.storage_offset]
                 if any((each.as_int is None) == (each.as_expr is None) for each in numbers):

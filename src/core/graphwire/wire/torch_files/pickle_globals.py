@@ -270,10 +270,10 @@ def _rebuild_parameter_with_state(arguments: tuple[Any, ...]) -> StridedTensor |
 def _rebuild_from_type(arguments: tuple[Any, ...]) -> Any:
     match arguments:
         case (Function() as function, TypeName() as kind, tuple() as inner, state):
-            if function.name not in _TENSOR_FUNCTIONS or not isinstance(state, (dict, tuple)):
-                raise _fail("tensor")
-            made = function.make(inner)
-            return made if kind.name == "torch.Tensor" else replace(made, is_param=True)
+            if function.name in _TENSOR_FUNCTIONS and isinstance(state, (dict, tuple)):
+                made = function.make(inner)
+                if kind.name in (_TENSOR, _PARAMETER):
+                    return made if kind.name == _TENSOR else replace(made, is_param=True)
     raise _fail("tensor")
 
 
@@ -306,10 +306,9 @@ def _get_layout(arguments: tuple[Any, ...]) -> LayoutName:
 
 def _device(arguments: tuple[Any, ...]) -> DeviceName:
     match arguments:
-        case (str(kind),) if kind.isidentifier():
-            return DeviceName(kind, None)
-        case (str(kind), int(index)) if kind.isidentifier() and 0 <= index < 1 << 15:
-            return DeviceName(kind, index)
+        case (str(kind), *index) if kind.isascii() and kind.isidentifier() and len(index) < 2:
+            if not index or (type(index[0]) is int and 0 <= index[0] < 1 << 15):
+                return DeviceName(kind, *(index or [None]))
     raise _fail("device")
 
 
@@ -346,7 +345,7 @@ def _deque(arguments: tuple[Any, ...]) -> DequeData:
     match arguments:
         case () | ((),):
             return made
-        case ((), int(maxlen)) if 0 <= maxlen <= _MAX_SIZE:
+        case ((), int(maxlen)) if type(maxlen) is int and 0 <= maxlen <= _MAX_SIZE:
             made.maxlen = maxlen
             return made
     raise _fail("deque")
@@ -418,9 +417,10 @@ _FUNCTIONS: Mapping[str, Callable[[tuple[Any, ...]], Any]] = MappingProxyType(
     }
 )
 
+_TENSOR, _PARAMETER = "torch.Tensor", "torch.nn.parameter.Parameter"
 _TYPES = (
-    "torch.Tensor",
-    "torch.nn.parameter.Parameter",
+    _TENSOR,
+    _PARAMETER,
     *(f"builtins.{n}" for n in "list dict int float str".split()),
 )
 

@@ -207,7 +207,7 @@ def read_state_dict(
         LimitError: it exceeds the limits.
     """
     saved = TorchSave(reader, foreign=True)
-    if not isinstance(saved.value, dict) or not all(type(name) is str for name in saved.value):
+    if type(saved.value) not in (dict, OrderedDict) or not all(type(name) is str for name in saved.value):
         raise DecodeError(f"a state dict is expected, not {_type_name(saved.value)}")
     table = TensorTable(saved, folder, stem, copied=copied)
     state = StateDict(records=table.records)
