@@ -166,6 +166,7 @@ def all_cases() -> Iterator[Case]:
         needs=("torch-save", "older"),
     )
     for name, data in {
+        "beyond_their_storage": torch_save(tuple_of(tuple_of(strided("0", count=5)), b"}"), {"0": own[:20]}),
         "no_zip": b"no pickle",
         "no_pickle": torch_save(b"", {}),
         "code": torch_save(b"cos\nsystem\n" + tuple_of(text_of("true")) + b"R", {}),

@@ -380,6 +380,8 @@ def read_sample_inputs(
                 spec = _flatten(saved.value, table, leaves, metas)
             case _:
                 raise DecodeError("the example inputs are not a pair of arguments and keyword arguments")
+        if problems := Payloads(sample_inputs=metas, records=table.records).problems():
+            raise DecodeError(problems[0].message, place=problems[0].place)
         payloads.examples = schema.ExampleInputs(treespec.format_treespec(spec), leaves)
         payloads.sample_inputs = metas
         payloads.records = {**payloads.records, **table.records}
