@@ -190,11 +190,6 @@ def test_writing_to_a_mapped_record_changes_nothing_else(path: Path, kind: str) 
     assert path.read_bytes() == data
 
 
-def test_a_mapped_record_is_aligned_in_memory(path: Path) -> None:
-    with ArchiveReader(path) as archive:
-        assert archive.offset("data/weights/weight_0") % 64 == 0
-
-
 def test_a_closed_reader_says_so(path: Path) -> None:
     for source in (path, path.read_bytes()):
         archive = ArchiveReader(source)

@@ -122,6 +122,19 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def dict_of_pairs(pairs: Sequence[tuple[Any, Any]], twice: Callable[[Any], Exception]) -> dict[Any, Any]:
+    """Return the dict of an object that a parser gives as pairs.
+
+    Raises:
+        Exception: what `twice` makes of a key that occurs twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[Any] = set()
+        raise twice(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    return found
+
+
 def message_text(text: str) -> str:
     """Return `text` as messages contain it: on one line, escaped and truncated."""
     return escaped(shortened(text).replace("\n", " "))

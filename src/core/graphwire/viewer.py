@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.analysis.diff.renumbering import Renumbering
-from graphwire.errors import EncodeError, warn
+from graphwire.errors import EncodeError, dict_of_pairs, warn
 from graphwire.registry.interfaces import WireFormat
 from graphwire.schema import Program, WeightReferences
 from graphwire.wire.archive.atomic_file import ChunkBuffer
@@ -215,8 +215,8 @@ def _read_csv(path: Path, text: str) -> dict[str, dict[str, Any]]:
             remedy='Begin with a line such as "node,latency [ms]"',
         )
     names = rows[0][1:]
-    _check_distinct(path, names)
-    _check_distinct(path, [row[0] for row in rows[1:]])
+    for listed in (names, [row[0] for row in rows[1:]]):
+        dict_of_pairs([(name, None) for name in listed], partial(_twice, path))
     return {
         name: {row[0]: value for row, value in _column(rows[1:], index) if value.strip()}
         for index, name in enumerate(names, 1)
@@ -229,7 +229,7 @@ def _column(rows: list[list[str]], index: int) -> Iterator[tuple[list[str], str]
 
 def _read_json(path: Path, text: str) -> dict[str, dict[str, Any]]:
     try:
-        tree = json.loads(text, object_pairs_hook=partial(_distinct, path))
+        tree = json.loads(text, object_pairs_hook=partial(dict_of_pairs, twice=partial(_twice, path)))
     except (ValueError, RecursionError) as error:
         raise EncodeError(f"{str(path)!r:.200} is not JSON: {error}") from error
     if isinstance(tree, dict) and isinstance(tree.get("traceEvents"), list):
@@ -239,19 +239,9 @@ def _read_json(path: Path, text: str) -> dict[str, dict[str, Any]]:
     return tree if all(isinstance(each, dict) for each in tree.values()) else {path.stem: tree}
 
 
-def _distinct(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _check_distinct(path, [key for key, _ in pairs])
-    return dict(pairs)
-
-
-def _check_distinct(path: Path, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise EncodeError(
-                f"{str(path)!r:.200} names {name!r:.80} twice", remedy="Give each overlay and node once"
-            )
-        seen.add(name)
+def _twice(path: Path, name: str) -> EncodeError:
+    remedy = "Give each overlay and node once"
+    return EncodeError(f"{str(path)!r:.200} names {name!r:.80} twice", remedy=remedy)
 
 
 def _trace_times(stem: str, events: list[Any]) -> dict[str, dict[str, Any]]:

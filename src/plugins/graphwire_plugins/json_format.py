@@ -15,11 +15,12 @@ import json
 import math
 import re
 from binascii import a2b_base64, b2a_base64
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from graphwire.errors import FormatError, LimitError
+from graphwire.errors import FormatError, LimitError, dict_of_pairs
 from graphwire.registry.interfaces import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder
@@ -178,20 +179,15 @@ def _decode_float(value: Any) -> float:
 def _decode_slowly(data: bytes) -> Any:
     """Decode with the standard library, which accepts bare non-finite tokens and reports every pair, so duplicate keys
     are found."""
-    tree = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_float=_finite)
+    tree = json.loads(
+        data.decode("utf-8"), object_pairs_hook=partial(dict_of_pairs, twice=_twice), parse_float=_finite
+    )
     msgspec.json.encode(tree)  # rejects lone surrogates
     return tree
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise FormatError(f"the key {key[:80]!r} occurs twice in one object")
-            seen.add(key)
-    return entries
+def _twice(key: str) -> FormatError:
+    return FormatError(f"the key {key[:80]!r} occurs twice in one object")
 
 
 def _finite(text: str) -> float:

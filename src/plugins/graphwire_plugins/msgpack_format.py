@@ -10,11 +10,12 @@ A document starts with a map; `matches` checks its header and its first key.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from graphwire.errors import FormatError, LimitError
+from graphwire.errors import FormatError, LimitError, dict_of_pairs
 from graphwire.registry.interfaces import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
@@ -70,7 +71,9 @@ class MsgpackFormat:
             # A tree that packs to the same bytes lost no key. Others (long headers, small floats) are read again,
             # slowly.
             if msgpack.packb(tree, default=_encode_big_int) != data:
-                msgpack.unpackb(data, ext_hook=_decode_big_int, object_pairs_hook=_unique)
+                msgpack.unpackb(
+                    data, ext_hook=_decode_big_int, object_pairs_hook=partial(dict_of_pairs, twice=_twice)
+                )
         except msgpack.StackError as error:
             raise LimitError("the MessagePack document is nested too deeply") from error
         except (msgpack.UnpackException, ValueError, OverflowError) as error:
@@ -137,11 +140,8 @@ def _decode_big_int(code: int, data: bytes) -> int:
     return value
 
 
-def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    entries = dict(pairs)
-    if len(entries) != len(pairs):
-        raise FormatError("a key occurs twice in one map")
-    return entries
+def _twice(_: object) -> FormatError:
+    return FormatError("a key occurs twice in one map")
 
 
 @hookimpl

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
-from graphwire.errors import ArchiveError, EncodeError
+from graphwire.errors import ArchiveError, EncodeError, dict_of_pairs
 from graphwire.registry.interfaces import NewTensor, StoreFile
 
 METADATA = "__metadata__"
@@ -131,7 +132,11 @@ def read_json(text: bytes, location: str) -> dict[str, Any]:
         ArchiveError: the bytes are not such an object in UTF-8.
     """
     try:
-        tree = json.loads(str(text, "utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        tree = json.loads(
+            str(text, "utf-8"),
+            object_pairs_hook=partial(dict_of_pairs, twice=_twice),
+            parse_constant=_refuse_constant,
+        )
     except UnicodeDecodeError as error:
         raise _damaged(location, f"the JSON is not UTF-8 ({error.reason} at byte {error.start})") from error
     except _ProblemError as error:
@@ -155,13 +160,8 @@ def _damaged(location: str, problem: str) -> ArchiveError:
     return ArchiveError(problem, place=location, remedy=DAMAGED)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    tree = dict(pairs)
-    if len(tree) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise _ProblemError(f"the name {twice!r:.200} occurs twice in the JSON")
-    return tree
+def _twice(name: str) -> _ProblemError:
+    return _ProblemError(f"the name {name!r:.200} occurs twice in the JSON")
 
 
 def _refuse_constant(text: str) -> Any:

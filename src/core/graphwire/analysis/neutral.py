@@ -9,15 +9,16 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import msgspec
 
 from graphwire import schema
 from graphwire.analysis.elements import row_major_parts
+from graphwire.errors import dict_of_pairs
 from graphwire.schema import ITEM_SIZES, Float, TensorMeta, decode_float
-from graphwire.schema.texts.guard import check_guard
+from graphwire.schema.texts.guard import OPERATORS, check_guard
 from graphwire.schema.texts.infix import parse_infix
 from graphwire.schema.texts.metadata import is_deeper
 from graphwire.schema.texts.operations import Expression, parse_expression
@@ -212,13 +213,6 @@ def _context(context: Any) -> Any:
     return {"value": tagged(context)}
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
-
-
 def _finite(token: str) -> float:
     value = float(token)
     if not math.isfinite(value):
@@ -226,34 +220,12 @@ def _finite(token: str) -> float:
     return value
 
 
-_STRICT: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=partial(dict_of_pairs, twice=ValueError), parse_float=_finite, parse_constant=_finite
+)
 
 
 # --------------------------------------------------------------------------------------------------------------- guards
-
-_SIGNS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Not: "not",
-    ast.USub: "-",
-    ast.And: "and",
-    ast.Or: "or",
-}
-"""Every operator of a guard, as Python spells it."""
 
 
 def neutral_guard(text: str) -> Any:
@@ -294,7 +266,7 @@ def _guard(node: ast.expr) -> Any:
 
 
 def _operation(operator: ast.AST, *operands: ast.expr) -> Any:
-    return {"op": _SIGNS[type(operator)], "args": list(map(_guard, operands))}
+    return {"op": OPERATORS[type(operator)], "args": list(map(_guard, operands))}
 
 
 def _steps(node: ast.expr) -> list[list[Any]]:

@@ -53,8 +53,9 @@ NO_INDEX = -1
 """The draft's device index for the current device; the draft's field is not optional."""
 
 Names: TypeAlias = dict[str, str]
-Conversions: TypeAlias = dict[str, Callable[[Any], Any]]
-"""The conversion of each variant's content; variants that are not listed keep it."""
+Convert: TypeAlias = Callable[[Any], Any]
+Conversions: TypeAlias = dict[str, Convert]
+"""The conversion of the content of each of the draft's variants; variants that are not listed keep it."""
 
 
 def value_name(qualified: str) -> str:
@@ -65,7 +66,8 @@ def value_name(qualified: str) -> str:
 
 def argument_up(argument: Record, conversions: Conversions) -> Record:
     """Convert an argument of the draft to schema 1."""
-    return _converted(argument, _NEWER, conversions)
+    variant = variant_of(argument)
+    return {_NEWER[variant]: conversions.get(variant, _same)(argument[variant])}
 
 
 def argument_down(argument: Record, conversions: Conversions, where: Where, refuse: Refuse) -> Record:
@@ -77,52 +79,32 @@ def argument_down(argument: Record, conversions: Conversions, where: Where, refu
     if variant == "as_layout" and argument[variant] not in _LAYOUTS_DOWN:
         refuse(where, f"the tensor layout with the number {argument[variant]}")
         return argument
-    return _converted(argument, _OLDER, conversions)
+    older = _OLDER[variant]
+    return {older: conversions.get(older, _same)(argument[variant])}
 
 
-def _converted(argument: Record, variants: dict[str, str], conversions: Conversions) -> Record:
-    variant = variant_of(argument)
-    value = argument[variant]
-    return {variants[variant]: conversions[variant](value) if variant in conversions else value}
+def _same(content: Any) -> Any:
+    return content
 
 
-def conversions_up(names: Names, literals: dict[str, int], module: Callable[[Record], Record]) -> Conversions:
-    """Return the conversions of arguments from the draft to schema 1.
+def _conversions(
+    names: Names, integer: Convert, none: Convert, layouts: dict[int, int], device: Convert
+) -> Conversions:
+    """Return the conversions of arguments in one direction, except for the one of graphs.
 
     Args:
-        names: value names by qualified name, for weights.
-        literals: the integers that are values of the graph only to be in a list.
-        module: converts a graph module.
+        names: the new names of weights, by their names.
+        integer: converts a symbolic integer, or an integer that is a value of the graph to be in a list.
     """
-    tensor, integer = partial(renamed, names), partial(_integer_up, literals)
+    tensor = partial(renamed, names)
     return {
-        "as_none": lambda _: [],
+        "as_none": none,
         "as_tensor": tensor,
-        "as_tensors": lambda items: [tensor(item) for item in items],
+        "as_tensors": lambda items: list(map(tensor, items)),
         "as_symint": integer,
-        "as_symints": lambda items: [integer(item) for item in items],
-        "as_gm": module,
-        "as_layout": _LAYOUTS.__getitem__,
-        "as_device": _device_up,
-    }
-
-
-def conversions_down(names: Names, literals: dict[int, str]) -> Conversions:
-    """Return the conversions of arguments from schema 1 to the draft, except for the one of graphs.
-
-    Args:
-        names: qualified names of weights by value name.
-        literals: the names of integers that are values of the graph to be in a list.
-    """
-    tensor, integer = partial(renamed, names), partial(_integer_down, literals)
-    return {
-        "as_none": lambda _: True,
-        "as_tensor": tensor,
-        "as_tensors": lambda items: [tensor(item) for item in items],
-        "as_sym_int": integer,
-        "as_sym_ints": lambda items: [integer(item) for item in items],
-        "as_layout": _LAYOUTS_DOWN.__getitem__,
-        "as_device": _device_down,
+        "as_symints": lambda items: list(map(integer, items)),
+        "as_layout": layouts.__getitem__,
+        "as_device": device,
     }
 
 
@@ -310,7 +292,8 @@ def _graph_up(graph: Record, names: dict[str, str]) -> Record:
         for value in graph["symint_values"]
         if value["name"] not in made and value["value"].get("as_int") is not None
     }
-    conversions = conversions_up(names, literals, _module_up)
+    conversions = _conversions(names, partial(_integer_up, literals), lambda _: [], _LAYOUTS, _device_up)
+    conversions["as_gm"] = _module_up
     nodes = []
     for node in graph["nodes"]:
         target = node["target"]
@@ -390,7 +373,9 @@ def _unread(name: str, metas: dict[str, Record]) -> Record:
 
 def _graph_down(graph: Record, names: dict[str, str], where: Where, refuse: Refuse) -> Record:
     literals = literal_integers(graph)
-    conversions = conversions_down(names, literals)
+    conversions = _conversions(
+        names, partial(_integer_down, literals), lambda _: True, _LAYOUTS_DOWN, _device_down
+    )
 
     def of_argument(argument: Record, where: Where) -> Record:
         if (held := argument.get("as_graph")) is not None:

@@ -33,10 +33,29 @@ CONSTANTS = frozenset({"inf", "math.inf", "math.nan"})
 MAX_BRACKETS = 190
 """Python's compiler rejects code that nests 200. Some are around a guard in the code that torch generates."""
 
-_OPERATORS = (
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor),
-    *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.USub),
-)
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Not: "not",
+    ast.USub: "-",
+    ast.And: "and",
+    ast.Or: "or",
+}
+"""Every operator of a guard, as Python spells it."""
 _KEY = r"\['([^']*)'\]"
 """A subscript with a key. Python would also accept prefixes, three quotes, and several texts side by side."""
 _OUTSIDE_KEYS = r"[^ -~]|[#\"'\\]"
@@ -145,7 +164,7 @@ def _operands(node: ast.expr) -> list[ast.expr]:
 
 
 def _check_operator(node: ast.expr, operator: ast.AST) -> None:
-    if not isinstance(operator, _OPERATORS):
+    if type(operator) not in OPERATORS:
         _refuse(node, f"the operator {type(operator).__name__}")
 
 

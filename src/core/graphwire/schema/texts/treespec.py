@@ -14,11 +14,19 @@ import enum
 import json
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from graphwire.errors import DecodeError, EncodeError, LimitError, SchemaError, UnknownTypeError
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    LimitError,
+    SchemaError,
+    UnknownTypeError,
+    dict_of_pairs,
+)
 from graphwire.process import TYPE_ANALYSIS
 
 PROTOCOL = 1
@@ -103,7 +111,8 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
     if 2 * texts != text.count('"') - text.replace(r"\\", "").count(
         r"\""
     ):  # a context of lists and objects, or a key twice
-        json.loads(text, object_pairs_hook=_unique)
+        twice = SchemaError("a key occurs twice in an object of a treespec")
+        json.loads(text, object_pairs_hook=partial(dict_of_pairs, twice=lambda _: twice))
     return spec
 
 
@@ -113,13 +122,6 @@ def _nests_deeper(context: list[Any] | dict[str, Any], most: int) -> bool:
         parts = [part for each in level for part in (each.values() if type(each) is dict else each)]
         level, most = [part for part in parts if type(part) in (list, dict)], most - 1
     return bool(level)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise SchemaError("a key occurs twice in an object of a treespec")
-    return found
 
 
 def format_treespec(spec: TreeSpec) -> str:
