@@ -23,6 +23,7 @@ PAGES = [
 PLUGINS = [
     *(ROOT / "contrib").glob("graphwire-bson/*.py"),
     *(ROOT / "contrib").glob("graphwire-linops/graphwire_linops/*.py"),
+    *(ROOT / "contrib").glob("graphwire-sqlite/*.py"),
     *(ROOT / "contrib").glob("graphwire-transformers/*.py"),
     *(ROOT / "contrib").glob("graphwire-torchao/**/*.py"),
 ]
