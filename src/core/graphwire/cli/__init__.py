@@ -62,7 +62,7 @@ _ROWS = (
     ("view", "view", "show a program, or the difference of two, in the browser"),
     ("diff", "compare", "list the differences of two files"),
     ("hash", "hash_file", "print a hash of what each program computes, or compare with a list"),
-    ("targets", "targets", "list the torch releases that files can be written for"),
+    ("targets", "inspect_file", "list the torch releases that files can be written for"),
     ("convert", "rewriting", "write files again in another wire format or for an older torch"),
     ("upgrade", "rewriting", "write files again with their operators at the installed versions"),
     ("strip", "rewriting", "write files without stack traces, example inputs and the like"),
@@ -73,7 +73,7 @@ _ROWS = (
     ("check-plugin", "check_plugin", "run the contract suites on an installed plugin"),
     ("doctor", "plugins", "show versions and what does not work, for a bug report"),
     ("completion", "terminal", "print what completes commands in bash, zsh or fish"),
-    ("schema", "schema", "print the schema of the format, for programs in other languages"),
+    ("schema", "conformance", "print the schema of the format, for programs in other languages"),
     ("neutral", "conformance", "print what a reader finds in a file, as neutral JSON"),
     ("conformance", "conformance", "run a reader in any language over the conformance suite"),
 )
