@@ -31,7 +31,7 @@ NOT_KEPT = {
     _GRAPH
     + r"_graph\._graph_namespace\..+": "names that torch's tracing used up before it renamed the nodes",
     _GRAPH + r"_graph\._find_nodes_lookup_table\.table\..+": "empty rows of nodes that were erased",
-    _GRAPH + r"_graph\._tracer_cls:type": "the tracer, which is no part of what it made",
+    _GRAPH + r"(_graph\.)?_tracer_cls:type": "the tracer, which is no part of what it made",
     _GRAPH
     + r"_graph\._co_fields\..+": "where the function stands that was traced, on the machine that exported",
     _GRAPH
@@ -48,6 +48,7 @@ NOT_KEPT = {
     _GRAPH + r"_graph\.nodes\[\]\.meta\.unbacked_bindings": "found at load, from the values",
     r"_graph_module(\._modules\[\])+(\._buffers)?\.\w+": "a tensor that a subgraph's module holds, which is a buffer",
     _GRAPH + r"meta\.order": "notes have no order",
+    _GRAPH + r"_graph\.nodes\[\]\._kwargs\.order": "keyword arguments of an operator stand as in its schema",
     r"(_example_inputs(\[\])+|_state_dict\[\])\.(_specialize_on|_dynamo_.+)": "marks of torch's compiler on what it was given",
 }
 """What of the attributes of a program may differ after a load, and why."""
@@ -94,6 +95,10 @@ def _differing(one: Any, other: Any, path: str, seen: dict[tuple[int, int], Any]
         if str(one) != str(other):
             yield f"{path}:value"
     elif isinstance(one, dict):
+        if path.endswith(".meta"):
+            one, other = (
+                {key: held for key, held in each.items() if not _is_nothing(held)} for each in (one, other)
+            )
         theirs = {str(key): each for key, each in other.items()}
         if [*map(str, one)] != [*theirs]:
             yield from (f"{path}.{key}" for key in {*map(str, one)} ^ theirs.keys() or ["order"])

@@ -609,6 +609,8 @@ def test_a_method_that_changes_the_process_is_told_and_changes_nothing(hook: Hoo
     where = Path.cwd()
     for change in (
         lambda: torch.set_default_dtype(torch.float64),
+        lambda: torch.set_default_device("meta"),
+        lambda: torch.use_deterministic_algorithms(True),
         lambda: torch.set_grad_enabled(False),
         lambda: os.chdir("/"),
     ):
@@ -616,6 +618,8 @@ def test_a_method_that_changes_the_process_is_told_and_changes_nothing(hook: Hoo
         with pytest.raises(GraphwireError, match=r"gw-failing==1.5 changes .* for the whole process"):
             site_of(hook, method, changes)()
         assert torch.get_default_dtype() is torch.float32
+        assert torch.get_default_device() == torch.ones(1).device == torch.device("cpu")
+        assert not torch.are_deterministic_algorithms_enabled()
         assert torch.is_grad_enabled()
         assert Path.cwd() == where
 

@@ -281,8 +281,30 @@ def test_one_message_lists_every_plugin_of_a_file_that_is_missing(
         return
     with pytest.raises(MissingFormatError, match=f"needs {len(lacking)} plugin"):
         graphwire.inspect(file, registry=some)
-    told = str(graphwire.verify(file, registry=some))
-    assert all(each in told for each in lacking)
+    told = [each.message for each in graphwire.verify(file, registry=some)]
+    assert [sum(f"comes with {each} " in text for text in told) for each in lacking] == [1] * len(lacking), (
+        told
+    )
+
+
+def test_a_comparison_lists_every_plugin_that_either_file_needs(lacking_program: Any, tmp_path: Path) -> None:
+    everything, registry = with_plugins(*PROVIDERS), Registry(INSTALLED)
+    files = [tmp_path / "a.pt2", tmp_path / "b.pt2"]
+    graphwire.save(
+        torch.export.export(torch.nn.ReLU(), (torch.ones(2),)),
+        files[0],
+        format="lacking",
+        registry=everything,
+    )
+    graphwire.save(lacking_program, files[1], format="lacking", registry=everything)
+    for a, b in (files, files[::-1]):
+        with pytest.raises(MissingPluginError, match="each of the two files needs plugins") as caught:
+            graphwire.diff(a, b, registry=registry)
+        told = str(caught.value)
+        assert all(f"{each}>=1.5" in told for each in map(distribution, PROVIDERS) if each != "gw-weight"), (
+            told
+        )
+        assert all(str(file) in told for file in files)
 
 
 def test_weights_that_the_caller_gives_hide_no_other_plugin(lacking_program: Any, tmp_path: Path) -> None:

@@ -53,5 +53,8 @@ def edit(
         editing.module.graph.lint()
     for owner in program.graph_module.modules():
         if isinstance(owner, GraphModule):
+            inputs = owner.graph.find_nodes(op="placeholder")
+            for node in inputs[next((at for at, each in enumerate(inputs) if each.args), len(inputs)) :]:
+                node.args = node.args or (None,)  # what is behind a default value needs one, too
             owner.recompile()
     return done

@@ -7,11 +7,17 @@ from typing import Any
 
 import torch
 from torch.export import graph_signature
+from torch.fx.graph import CodeGen
 from torch.fx.passes.shape_prop import ShapeProp
 
 from random_programs.editing import Editing
 
 __all__ = ["EDITS"]
+
+
+class _Code(CodeGen):
+    """A generator of code of one's own."""
+
 
 _TEXTS = ("x", "", "a.b", "other_7", "output", "class")
 
@@ -117,7 +123,25 @@ def propagate_shapes(editing: Editing) -> str | None:
     return "shapes are propagated"
 
 
+def tag(editing: Editing) -> str:
+    """Give nodes a mark of one's own, as those who split graphs do."""
+    for node in editing.nodes[::2]:
+        node.tag = "a"
+    return "nodes have tags"
+
+
+def generate_other_code(editing: Editing) -> str:
+    """Let the code of a graph be made otherwise."""
+    if editing.chance.random() < 0.5:
+        editing.graph.set_codegen(_Code())
+    else:
+        editing.graph.on_generate_code(lambda _: lambda lines: ["# somebody's own\n", *lines])
+    return "the code is generated otherwise"
+
+
 EDITS = (
+    tag,
+    generate_other_code,
     edit_arguments,
     edit_target,
     rename_output,

@@ -232,6 +232,18 @@ def retarget(editing: Editing) -> str | None:
     return f"{node} calls {node.target}"
 
 
+def call_by_keywords(editing: Editing) -> str | None:
+    """Let a node pass all arguments by keyword, in any order."""
+    node = editing.pick(lambda each: isinstance(each.target, torch._ops.OpOverload))
+    if node is None:
+        return None
+    names = [each.name for each in node.target._schema.arguments]
+    arguments = [*dict(zip(names, node.args, strict=False)).items(), *node.kwargs.items()]
+    editing.chance.shuffle(arguments)
+    node.args, node.kwargs = (), dict(arguments)
+    return f"{node} takes {node.kwargs}"
+
+
 def rename(editing: Editing) -> str | None:
     """Give a node another name."""
     node = editing.pick(lambda each: each.op != "output")
@@ -277,6 +289,7 @@ EDITS = (
     insert_arithmetic,
     erase,
     retarget,
+    call_by_keywords,
     rename,
     replace_subgraph,
 )

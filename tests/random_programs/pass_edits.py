@@ -87,7 +87,22 @@ def annotate_elements(editing: Editing) -> str:
     return "elements have types"
 
 
+def copy_graph(editing: Editing) -> str:
+    """Put a copy of the graph into its place, node by node."""
+    graph = torch.fx.Graph()
+    values: dict[Node, Node] = {}
+    for node in editing.graph.nodes:
+        values[node] = graph.node_copy(node, values.__getitem__)
+    for old, new in values.items():
+        if old.op == "output" or new.name != old.name:
+            new.meta = dict(old.meta)
+            new.name = old.name
+    editing.module.graph = graph
+    return "the graph is copied"
+
+
 EDITS = (
+    copy_graph,
     eliminate_dead_code,
     eliminate_common_subexpressions,
     replace_pattern,

@@ -477,7 +477,11 @@ class Archive(Closing):
         for method in methods:
             problems += self._problems_of(method, payloads)
         self._package.archive.check_open()
-        return list(dict.fromkeys(problems))
+        # A document and its weights may lack one plugin; only the remedies differ, and the first is of all.
+        kept: dict[object, errors.Problem] = {}
+        for each in problems:
+            kept.setdefault(each.message.partition(". ")[0] if each.kind == "missing-plugin" else each, each)
+        return list(kept.values())
 
     def _problems_of(self, method: str, elements: bool) -> list[errors.Problem]:
         """Return the problems of one program; a problem of one part does not hide those of the others."""

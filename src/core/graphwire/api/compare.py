@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
 from graphwire.analysis.validation.program_rules import check_valid
 from graphwire.api.archive import Archive, open
 from graphwire.api.documents import check_ranges, program_at_current_schema
+from graphwire.api.error_boundary import source_name
 from graphwire.api.options import OpenOptions, Ranges, options_of, public_function
 from graphwire.api.programs import to_schema
-from graphwire.errors import EncodeError, GraphwireError, MissingRecordError, Obstacle
+from graphwire.errors import EncodeError, GraphwireError, MissingPluginError, MissingRecordError, Obstacle
 from graphwire.evolve.chain import downgrade
 from graphwire.evolve.expressions import narrow_ranges
 from graphwire.evolve.planner import forms_of_release, with_forms
@@ -119,10 +120,7 @@ def diff(
     """
     from graphwire.analysis.diff.program_diff import diff as diff_of, without_not_held
 
-    with (
-        open_program(a, method, options, checked=weights, only=True) as one,
-        open_program(b, method, options, checked=weights, only=True) as other,
-    ):
+    with _open_both(a, b, method, options, checked=weights) as (one, other):
         _check_named(method, one, other)
         payloads = one.payloads, other.payloads
         if weights:
@@ -237,6 +235,37 @@ def open_program(
             )
             raise EncodeError("this is neither a file nor a program", remedy=remedy).of(type_text(source))
         yield Stored(*to_schema(source, registry=registry), Version(*SCHEMA_VERSION))
+
+
+@contextmanager
+def _open_both(
+    a: Source, b: Source, method: str | None, options: OpenOptions, *, checked: bool
+) -> Iterator[tuple[Stored, Stored]]:
+    """Yield two programs. An error lists the plugins that either lacks."""
+    with ExitStack() as stack:
+        found: list[Stored] = []
+        missing: list[MissingPluginError] = []
+        for source in (a, b):
+            try:
+                found.append(
+                    stack.enter_context(open_program(source, method, options, checked=checked, only=True))
+                )
+            except MissingPluginError as error:
+                error.of(source_name(source))
+                missing.append(error)
+        if len(missing) == 1:
+            raise missing[0]
+        if missing:
+            raise MissingPluginError(
+                "each of the two files needs plugins that are not in force here",
+                problems=[
+                    problem._replace(place=f"{each.file}: {problem.place}")
+                    for each in missing
+                    for problem in each.problems
+                ],
+                remedy=". ".join(dict.fromkeys(each.remedy for each in missing)),
+            ).of(" and ".join(each.file for each in missing))
+        yield found[0], found[1]
 
 
 def _check_named(method: str | None, *found: Stored) -> None:

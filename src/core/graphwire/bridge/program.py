@@ -134,7 +134,7 @@ def _encode_program(
     _note_containers(context, graph, calls)
     encoded: dict[str, schema.EncodedValue] = {}
     held = {**context.constants, **program.constants}
-    unsaved.note_targets(context, module, (*program.state_dict, *held))
+    unsaved.drop_targets(context, module.graph, graph, (*program.state_dict, *held))
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
     others = {*program.state_dict, *weights}
     constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)

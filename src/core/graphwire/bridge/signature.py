@@ -190,7 +190,8 @@ def encode_output_spec(
                 f"a program cannot return {schema.variant_of(output)}",
                 remedy="Make the graph's own constants and objects inputs of it before they are returned",
             )
-        return schema.OutputSpec(user_output=schema.UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))
+        name = None if schema.value_name(output) is not None else encode_argument_spec(spec.arg)[1]
+        return schema.OutputSpec(user_output=schema.UserOutputSpec(output, name))
     name = spec.arg.name
     if name in copies and spec.kind is not OutputKind.TOKEN:
         name = copies[name].of
@@ -333,7 +334,9 @@ def _unkept(spec: Any, other: Any, renamed: bool) -> Iterator[tuple[str, str]]:
         yield "arg.name", f"the graph has {loaded.name!r:.80}"
     elif type(argument) is torch_signature.ConstantArgument and repr(argument.value) != repr(loaded.value):
         yield "arg.value", f"the graph has {shown(loaded.value)}"
-    if spec.target != other.target and _stem(spec.target or "") != _stem(other.target or ""):
+    if spec.target != other.target and (
+        None in (spec.target, other.target) or _stem(spec.target) != _stem(other.target)
+    ):
         yield "target", "a file has none"
     if getattr(spec, "persistent", None) != getattr(other, "persistent", None):
         yield "persistent", "a file has none"
@@ -408,6 +411,9 @@ def _encode_call(context: EncodeContext, signature: Any) -> schema.ModuleCallSig
     names = signature.forward_arg_names
     for name in names or ():
         _check_text(name)
+    for spec in (*signature.inputs, *signature.outputs):
+        if type(spec) is torch_signature.TokenArgument:
+            context.unsaved.setdefault(f"that {spec.name:.80} is a token in module_call_graph", "")
     inputs = [encode_argument_spec(spec) for spec in signature.inputs]
     outputs = [encode_argument_spec(spec) for spec in signature.outputs]
     return schema.ModuleCallSignature(

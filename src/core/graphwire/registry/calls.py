@@ -204,6 +204,12 @@ def calling(
 
 _OF_PROCESS = {
     "the default element type of torch": ("torch", "get_default_dtype", "set_default_dtype"),
+    "the default device of torch": ("torch", "get_default_device", "set_default_device"),
+    "whether torch is deterministic": (
+        "torch",
+        "get_deterministic_debug_mode",
+        "set_deterministic_debug_mode",
+    ),
     "whether torch records gradients": ("torch", "is_grad_enabled", "set_grad_enabled"),
     "the working directory": ("os", "getcwd", "chdir"),
 }
@@ -211,8 +217,8 @@ _OF_PROCESS = {
 here: a library may add some when it is imported."""
 
 
-_OF_THREAD = "set_grad_enabled"
-"""Sets what another thread cannot change for this one."""
+_OF_THREAD = ("set_grad_enabled", "set_default_device")
+"""Set what another thread cannot change for this one."""
 
 
 def _other_threads() -> dict[int, tuple[int, int]]:
@@ -241,8 +247,9 @@ def restored_process() -> Iterator[list[str]]:
     finally:
         for what, get, set, functions, value in before:
             with errors.Ignored(OSError):
-                if getattr(functions, get)() != value and (set == _OF_THREAD or others == _other_threads()):
-                    getattr(functions, set)(value)
+                if getattr(functions, get)() != value and (set in _OF_THREAD or others == _other_threads()):
+                    # Without a device of its own, torch uses no mode for it, as before.
+                    getattr(functions, set)(None if str(value) == "cpu" else value)
                     changed.append(what)
 
 

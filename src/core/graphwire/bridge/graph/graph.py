@@ -82,7 +82,7 @@ def encode_graph(
     names = [node.name for node in module.graph.nodes]
     if not {*map(type, names)} <= {str}:
         raise TypeError("the name of a node is not a text")
-    from graphwire.bridge.graph.unsaved import note_unsaved
+    from graphwire.bridge.graph.unsaved import drop_targets, note_unsaved
 
     note_unsaved(context, module, top_level=top_level)
     _describe_values(context, module.graph)
@@ -95,6 +95,8 @@ def encode_graph(
     if record.placed:
         _check_order(module.graph)
     record.copies = encode_copies(scope)
+    if not top_level:  # The main graph's module holds weights, too, whose names are not known yet.
+        drop_targets(context, module.graph, record)
     context.graph_sizes[id(record)] = scope.inner_nodes + len(record.nodes)
     return record
 

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from graphwire.bridge.context import EncodeContext
-from graphwire.bridge.torch_compat.code_text import ambiguous_inputs
+from graphwire.bridge.torch_compat.code_text import ambiguous_inputs, has_own_code
 from graphwire.errors import shown, warn
 from graphwire.registry.interfaces import OWN_METADATA, TORCH_METADATA
+from graphwire.schema import Graph, ValueMetadata
 from graphwire.schema.texts.metadata import DECLARED
 
 _LISTED = 30
@@ -45,6 +46,8 @@ def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
         for node in nodes:
             note_attributes(context, node, node.name)
     note_attributes(context, module.graph, "the graph")
+    if has_own_code(module.graph):
+        context.unsaved.setdefault("the code generator of the graph", "")
     read = {str(node.target) for node in module.graph.find_nodes(op="get_attr")}
     for what in _unread_attributes(module, read, ""):
         context.unsaved.setdefault(what, "")
@@ -85,16 +88,21 @@ def _note_arguments(context: EncodeContext, node: torch.fx.Node) -> None:
         context.unsaved.setdefault(f"{what} of {node.name:.80}", "")
 
 
-def note_targets(context: EncodeContext, module: torch.fx.GraphModule, paths: Collection[str]) -> None:
-    """Note the inputs that a load gives other targets.
+def drop_targets(
+    context: EncodeContext, graph: torch.fx.Graph, record: Graph, paths: Collection[str] = ()
+) -> None:
+    """Note the inputs of a graph that a load gives other targets, and take those from its record.
 
     Args:
-        paths: the weights and constants of the program.
+        paths: the weights and constants that the graph's module holds.
     """
-    for each in module.modules():
-        if isinstance(each, torch.fx.GraphModule):
-            for node in ambiguous_inputs(each.graph, paths if each is module else ()):
-                context.unsaved.setdefault(f"the target {node.target!r:.80} of {node.name:.80}", "")
+    for node in ambiguous_inputs(graph, paths):
+        noted = record.value_metadata.get(node.name)
+        if noted is not None and noted.target is not None:  # otherwise it is noted
+            context.unsaved.setdefault(f"the target {node.target!r:.80} of {node.name:.80}", "")
+            noted.target = None
+            if noted == ValueMetadata():
+                del record.value_metadata[node.name]
 
 
 def _name_of_output(graph: torch.fx.Graph) -> str:

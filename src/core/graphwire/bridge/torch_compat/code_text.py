@@ -398,6 +398,12 @@ _NAMELESS = _SIMPLE | {Node}
 """The types of arguments whose text has no other names."""
 
 
+def has_own_code(graph: torch.fx.Graph) -> bool:
+    """Return whether somebody gave a graph a generator of code that is not torch's, or changes the code that torch's makes."""
+    codegen = graph._codegen
+    return not type(codegen).__module__.startswith("torch.") or codegen._body_transformer is not None
+
+
 def _calls_only_torch(graph: torch.fx.Graph) -> bool:
     """Return whether the code of a graph certainly uses only `_WRITTEN` and the names of nodes, none of which is Python's own."""
     if type(graph._codegen) not in (CodeGen, _PyTreeCodeGen) or graph._codegen._body_transformer is not None:
