@@ -76,7 +76,7 @@ LACKS: tuple[Lack, ...] = (
         (2, 8),
         (2, 9),
         "does not export these",
-        r"test_(constructs|plugin_doors)\.py::.*\[(constants: an opaque value as input|higher-order operators: print"
+        r"test_(constructs|plugin_data)\.py::.*\[(constants: an opaque value as input|higher-order operators: print"
         r"|constants: a tensor subclass as input and as output|the tree of a value in the graph\]"
         r"|programs: (flex_attention with a block mask|recurrent layers))",
     ),

@@ -140,7 +140,7 @@ def test_spellings_of_one_program_have_one_hash_and_others_do_not() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("only", [""] if IS_NIGHTLY else ["documents/simple", "trees/tags"])
-def test_graphwire_passes_through_the_door_for_other_readers(only: str) -> None:
+def test_graphwire_passes_as_any_other_reader(only: str) -> None:
     results = run_suite(SUITE, GRAPHWIRE, only=only, jobs=2)
     assert results
     assert [(each.case.file, each.problem) for each in failures(results)] == []

@@ -1,4 +1,4 @@
-"""Every door by which data of a plugin enters a document refuses what is no data: by the plugin's name, with the place, and
+"""Every way by which data of a plugin enters a document refuses what is no data: by the plugin's name, with the place, and
 with nothing written."""
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ OWN_SCALARS = {
 class _Codec:
     """Owns a tensor subclass, and writes what a test says."""
 
-    name = "door"
+    name = "entry"
 
     def __init__(self, tree: Any) -> None:
         self._tree = tree
@@ -123,12 +123,12 @@ class _Box:
 
 
 pytree.register_pytree_node(
-    _Box, lambda box: ([1], None), lambda items, context: _Box(), serialized_type_name="plugin_doors.Box"
+    _Box, lambda box: ([1], None), lambda items, context: _Box(), serialized_type_name="plugin_data.Box"
 )
 
 
 class _Serializer:
-    name, version = "plugin_doors.Box", 1
+    name, version = "plugin_data.Box", 1
 
     def __init__(self, tree: Any) -> None:
         self._tree = tree
@@ -147,13 +147,13 @@ class _Serializer:
 
 
 class _Handler:
-    namespace, prefixes, opset_version, convention = "doors", ("torch.ops.graphwire_doors.",), 0, "schema"
+    namespace, prefixes, opset_version, convention = "entries", ("torch.ops.graphwire_entries.",), 0, "schema"
 
     def __init__(self, inputs: Any) -> None:
         self._inputs = inputs
 
     def name_of(self, target: Any) -> Any:
-        return "torch.ops.graphwire_doors.same.default" if target is _OPERATOR else None
+        return "torch.ops.graphwire_entries.same.default" if target is _OPERATOR else None
 
     def resolve(self, name: str) -> Any:
         return _OPERATOR
@@ -165,14 +165,14 @@ class _Handler:
         return None
 
 
-_LIBRARY = torch.library.Library("graphwire_doors", "DEF")
+_LIBRARY = torch.library.Library("graphwire_entries", "DEF")
 _LIBRARY.define("same(Tensor self) -> Tensor")
 _LIBRARY.impl("same", torch.clone, "CompositeExplicitAutograd")
-_OPERATOR = torch.ops.graphwire_doors.same.default
+_OPERATOR = torch.ops.graphwire_entries.same.default
 
 
 class _Format:
-    name, suffix, media_type = "door_format", ".door", "application/x-door"
+    name, suffix, media_type = "entry_format", ".entry", "application/x-entry"
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -184,7 +184,7 @@ class _Format:
         return {}
 
     def matches(self, head: bytes) -> bool:
-        return head.startswith(b"door")
+        return head.startswith(b"entry")
 
 
 def _relu() -> Any:
@@ -199,7 +199,7 @@ def _with_constant(value: Any, home: str = "constants") -> Any:
 
 class _Same(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.ops.graphwire_doors.same(x)
+        return torch.ops.graphwire_entries.same(x)
 
 
 def _with_meta(home: str, value: Any) -> Any:
@@ -217,7 +217,7 @@ def _two() -> Any:
     return TwoTensor(torch.ones(2), torch.ones(2))
 
 
-class Door(NamedTuple):
+class Entry(NamedTuple):
     """Where data of a plugin enters a document."""
 
     hook: str
@@ -234,9 +234,9 @@ class Door(NamedTuple):
 def _node(
     inputs: Callable[[Any, Any, Any], Any],
     table: dict[str, Any] | None = None,
-    named: str = "'doors'|graphwire_doors",
-) -> Door:
-    return Door(
+    named: str = "'entries'|graphwire_entries",
+) -> Entry:
+    return Entry(
         "op_handler",
         lambda bad: _Handler(lambda x, encode: inputs(bad, x, encode)),
         lambda bad: torch.export.export(_Same(), (torch.ones(2),)),
@@ -247,50 +247,50 @@ def _node(
 
 _SHARED = {"lists that share lists": _shared()}
 _UNSAID = ("a set", "a cycle", "lists far too deep", "a generator", "an object", "a bytearray")
-DOORS = {
-    "a constant's tree": Door(
+ENTRIES = {
+    "a constant's tree": Entry(
         "constant_codec",
         _Codec,
         lambda bad: _with_constant(_two()),
         IN_TREES | {"half a character": "\ud800"},
-        "codec door",
+        "codec entry",
     ),
-    "a weight's tree": Door(
+    "a weight's tree": Entry(
         "constant_codec",
         lambda bad: _Codec([bad]),
         lambda bad: _with_constant(_two(), "state_dict"),
         IN_TREES,
-        "codec door",
+        "codec entry",
     ),
-    "an object's tree": Door(
+    "an object's tree": Entry(
         "constant_codec",
         lambda bad: _Codec({"a": bad}),
         lambda bad: _with_constant(torch.Generator()),
         IN_TREES,
-        "codec door",
+        "codec entry",
     ),
-    "the tree of a value in the graph": Door(
+    "the tree of a value in the graph": Entry(
         "constant_codec",
         lambda bad: _InGraph({"a": [bad]}),
         lambda bad: torch.export.export(torch.nn.ReLU(), (_two(),)),
         IN_TREES | {"the key of a size": {"graphwire.integer": 0}},
-        "codec door",
+        "codec entry",
     ),
-    "a context": Door(
+    "a context": Entry(
         "treespec_serializer",
         lambda bad: _Serializer([bad]),
         lambda bad: _box_program(),
         IN_TREES,
-        r"plugin_doors\.Box",
+        r"plugin_data\.Box",
     ),
-    "metadata of a node": Door(
+    "metadata of a node": Entry(
         "metadata_key",
         lambda bad: MetadataKey("own_key"),
         lambda bad: _with_meta("node", bad),
         NO_DATA | _SHARED,
         "own_key|nested too deeply",
     ),
-    "metadata of a module": Door(
+    "metadata of a module": Entry(
         "metadata_key",
         lambda bad: MetadataKey("own_key"),
         lambda bad: _with_meta("module", [bad]),
@@ -323,12 +323,12 @@ DOORS = {
     "what is to be encoded": _node(
         lambda bad, x, encode: _input(encode(bad)), {name: NO_DATA[name] for name in _UNSAID}, ""
     ),
-    "a document": Door(
+    "a document": Entry(
         "wire_format",
         _Format,
         lambda bad: _relu(),
         {k: v for k, v in IN_TREES.items() if k not in ("a bytearray", "a memoryview")},
-        "door_format",
+        "entry_format",
     ),
 }
 
@@ -340,27 +340,27 @@ def _box_program() -> Any:
     return program
 
 
-def test_every_hook_that_gives_data_has_a_door() -> None:
+def test_every_hook_that_gives_data_has_an_entry() -> None:
     # What an upgrader writes is checked as it writes it (tests/evolve/test_editor.py), and what a store returns by the rules of
     # a load (tests/api/test_weights.py). A command gives no data to a document.
-    assert {door.hook for door in DOORS.values()} | {"command", "opset_upgrader", "weight_store"} == {
+    assert {entry.hook for entry in ENTRIES.values()} | {"command", "opset_upgrader", "weight_store"} == {
         hook.kind for hook in HOOKS
     }
 
 
-@pytest.mark.parametrize("name", one_in(3, DOORS))
+@pytest.mark.parametrize("name", one_in(3, ENTRIES))
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_what_is_no_data_is_refused_at_the_door(name: str, tmp_path: Path) -> None:
-    door = DOORS[name]
-    options: dict[str, Any] = {"format": "door_format"} if door.hook == "wire_format" else {}
-    for what, bad in door.table.items():
-        registry, program = registry_with(**{f"{door.hook}s": [door.provider(bad)]}), door.program(bad)
+def test_what_is_no_data_is_refused_where_it_enters(name: str, tmp_path: Path) -> None:
+    entry = ENTRIES[name]
+    options: dict[str, Any] = {"format": "entry_format"} if entry.hook == "wire_format" else {}
+    for what, bad in entry.table.items():
+        registry, program = registry_with(**{f"{entry.hook}s": [entry.provider(bad)]}), entry.program(bad)
         try:
             graphwire.save(program, tmp_path / "kept.pt2", registry=registry, **options)
         except (EncodeError, FormatError) as error:
             told = error
         else:
             pytest.fail(f"{what} passes")
-        assert re.search(door.named, str(told)), (what, told)
+        assert re.search(entry.named, str(told)), (what, told)
         assert options or (isinstance(told, EncodeError) and told.place), (what, told)
         assert list(tmp_path.iterdir()) == [], what
