@@ -55,7 +55,7 @@ def embedded(
     }
     stream = ChunkBuffer()
     write_package(stream, documents, compress=False, references=references)  # type: ignore[arg-type]
-    return raw_deflate(b"".join(stream.chunks))
+    return raw_deflate(b"".join(stream.parts))
 
 
 # --------------------------------------------------------------------------------------- shows a page inside a notebook

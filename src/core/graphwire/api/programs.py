@@ -201,7 +201,7 @@ def dumps(program: ExportedProgram | Mapping[str, ExportedProgram], **options: U
     """Return the bytes of the file that `save` writes. Options and errors are those of `save`."""
     stream = ChunkBuffer()
     save(program, cast("BinaryIO", stream), **options)
-    return b"".join(stream.chunks)
+    return b"".join(stream.parts)
 
 
 @public_function("program", errors=EncodeError)

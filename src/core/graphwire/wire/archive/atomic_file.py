@@ -63,37 +63,41 @@ class ChunkBuffer(io.RawIOBase):
 
     def __init__(self) -> None:
         super().__init__()
-        self.chunks: list[bytes | memoryview] = []
+        self.parts: list[Any] = []
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        self.chunks.append(data)
+        self.parts.append(data)
         return len(data)
 
     def write_many(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Keep several chunks in order."""
-        self.chunks.extend(chunks)
+        self.parts.extend(chunks)
 
 
 class _AtomicWrite(Resource):
     """The context manager that `atomic_write` returns."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._given = Path(path)
-        self._target = Path(os.path.realpath(path))
-        self._temporary = self._target.parent / f".graphwire-{os.urandom(8).hex()}.part"
+        given = os.fspath(path)
+        self._given = given.rstrip(f"/{os.sep}") or given or os.curdir
+        # Where it is now: the working folder may change. Links to folders are followed by each call.
+        target = os.path.join(os.getcwd(), self._given)
+        self._target = os.path.realpath(target) if os.path.islink(target) else target
+        self._folder = os.path.dirname(self._target)
+        self._temporary = os.path.join(self._folder, f".graphwire-{os.urandom(8).hex()}.part")
         self._file: BinaryIO | None = None
         self._replaces = True
         """Whether a new file replaces the path. False for a device or a pipe, which is written in place."""
 
     def begin(self) -> None:
-        target, mode = self._target, _mode_of(self._given)
+        mode = _mode_of(self._given)
         if mode is not None and stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
-        if mode is None and not target.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
+            raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", self._target)
+        if mode is None and not os.path.isdir(self._folder):
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", self._folder)
         try:
             self._open(mode)
         except OSError as error:
@@ -111,7 +115,7 @@ class _AtomicWrite(Resource):
             opener = functools.partial(os.open, mode=0o600)
             self._file = cast("BinaryIO", Replacement(self._temporary, "x+b", opener=opener))
             by_number = os.chmod in os.supports_fd
-            os.chmod(self._file.fileno() if by_number else self._temporary, stat.S_IMODE(mode))  # noqa: PTH101
+            os.chmod(self._file.fileno() if by_number else self._temporary, stat.S_IMODE(mode))
 
     def value(self) -> BinaryIO | None:
         return self._file
@@ -124,21 +128,21 @@ class _AtomicWrite(Resource):
                 if self._replaces and error is None:
                     sync(file)
             if self._replaces and error is None:
-                self._temporary.replace(self._target)
+                os.replace(self._temporary, self._target)
         except BaseException as another:
             self._discard(another)
             raise
         if error is not None:
             self._discard(error)
         elif self._replaces:
-            _sync_folder(self._target.parent)
+            _sync_folder(self._folder)
 
     def _discard(self, error: BaseException) -> None:
         """Leave nothing of the new file."""
         self._name_file(error)
         if self._replaces:
             with Ignored(OSError):
-                self._temporary.unlink()
+                os.unlink(self._temporary)
 
     def settle(self) -> None:
         """Wait until what was written is on the disk."""
@@ -147,9 +151,9 @@ class _AtomicWrite(Resource):
 
     def _name_file(self, error: BaseException) -> None:
         """Set the target path as an error's file name, because the system's own error (as on a full disk) has none."""
-        named = getattr(error, "filename", None) not in (None, str(self._temporary), self._temporary)
+        named = getattr(error, "filename", None) not in (None, self._temporary)
         if isinstance(error, OSError) and error.errno is not None and not named:
-            error.filename = str(self._target)
+            error.filename = self._target
 
 
 def atomic_write(path: str | os.PathLike[str] | RemoteFile) -> _AtomicWrite | RemoteWrite:
@@ -232,14 +236,14 @@ def sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def _mode_of(target: Path) -> int | None:
+def _mode_of(target: str) -> int | None:
     try:
-        return target.stat().st_mode
+        return os.stat(target).st_mode
     except FileNotFoundError:
         return None
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: str) -> None:
     """Make the rename durable, if the system can sync a folder (Windows and some network disks cannot)."""
     with Ignored(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

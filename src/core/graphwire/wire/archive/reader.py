@@ -234,15 +234,19 @@ class ArchiveReader(Closing):
             MissingRecordError: the archive has no such record.
             ArchiveError: it is damaged.
         """
-        return self._map(name, self._entry(name))
+        return self._map(name, self._entry(name), aligned=False)
 
-    def _map(self, name: str, entry: zip_layout.Entry) -> memoryview:
+    def _map(self, name: str, entry: zip_layout.Entry, *, aligned: bool) -> memoryview:
         source = self._source
         if entry.method != zip_layout.STORED or source.is_remote:
             return self.copy(name)
         if entry.size == 0:
             return memoryview(bytearray())
-        return source.map(_data_offset(source, entry), entry.size)
+        start = _data_offset(source, entry)
+        view = source.map(start, entry.size)
+        if aligned and (start + source.skew if type(source) is FileSource else address(view)) % ALIGNMENT:
+            return self.copy(name)
+        return view
 
     def head(self, name: str, count: int) -> bytes:
         """Return the first `count` bytes of the record, inflated but not checked; fewer if the record is shorter.
@@ -631,10 +635,7 @@ class ArchiveRecord:
         """
         if self._copied:
             return self._archive.copy(self._name)
-        view = self._archive._map(self._name, self._entry)  # a copy if it is deflated
-        if self.nbytes and address(view) % ALIGNMENT:
-            return self._archive.copy(self._name)
-        return view
+        return self._archive._map(self._name, self._entry, aligned=True)  # a copy if it is deflated
 
 
 class StoredRecord(ArchiveRecord):

@@ -114,6 +114,7 @@ class Closing(ABC):
 
 URL_START = r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://"
 """`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
+_begins_url = re.compile(URL_START).match
 
 
 class UniversalPath(Protocol):
@@ -198,7 +199,7 @@ def url_of(file: object) -> str | None:
         text = str(file)
     else:
         return None
-    return text if re.match(URL_START, text) else None
+    return text if _begins_url(text) else None
 
 
 def located(file: Any, options: Mapping[str, Any] | None = None) -> Any:
@@ -303,6 +304,8 @@ class FileSource:
         """All bytes as private memory, under the key None, once it exists."""
         self._start = start
         self.size = size - start
+        self.skew = start % ALIGNMENT if self.size > READ_WHOLE else 0
+        """The address of the memory that `map` has of offset 0, modulo `ALIGNMENT`."""
 
     def read_at(self, offset: int, size: int) -> bytes:
         descriptor = self._open_descriptor()

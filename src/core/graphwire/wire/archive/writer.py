@@ -111,16 +111,14 @@ class ArchiveWriter:
         """
         full_name = self._begin(name)
         content = data if hashed and type(data) is memoryview else memoryview(data).cast("B")
-        crc, size, start_of_record = crc32(content), content.nbytes, self._position
-        method = zip_layout.STORED
+        crc, size = crc32(content), content.nbytes
+        method, stored = zip_layout.STORED, size
         packed: bytes | memoryview = content
         if compress and size > _FEW_BYTES:
             deflated = raw_deflate(content)
             if len(deflated) < size:
-                method, packed = zip_layout.DEFLATED, deflated
-        stored = len(packed)
-        record = full_name, _FLAGS, method, crc, stored, size, start_of_record
-        header = _local_header(*record)
+                method, packed, stored = zip_layout.DEFLATED, deflated, len(deflated)
+        header, entry = _headers(full_name, _FLAGS, method, crc, stored, size, self._position)
         if 0 < stored <= self._chunk_bytes:
             self._put(len(header) + stored, header, packed)
         else:
@@ -130,7 +128,7 @@ class ArchiveWriter:
                 self._put(len(part), part)
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
-        self._entries.append(_central_entry(*record))
+        self._entries.append(entry)
         self._usable = True
 
     def write_stream(
@@ -153,7 +151,7 @@ class ArchiveWriter:
         full_name = self._begin(name)
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
         start_of_record = self._position
-        header = _local_header(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)
+        header, _ = _headers(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)
         self._put(len(header), header)
         crc = seen = 0
         digests = self._digests
@@ -172,7 +170,7 @@ class ArchiveWriter:
                 self._put(part.nbytes, part)
                 count_bytes(part.nbytes)
             if nbytes > self._chunk_bytes:  # what waits would keep a copy of the whole record
-                self._flush()
+                self.flush()
         if seen != nbytes:
             count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
             raise ArchiveError(
@@ -180,7 +178,7 @@ class ArchiveWriter:
                 place=f"record {name!r}",
                 remedy="Announce as many bytes as its chunks have",
             )
-        entry = _central_entry(full_name, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record)
+        _, entry = _headers(full_name, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record)
         self._entries.append(entry)
         descriptor = _descriptor(crc, nbytes)
         self._put(len(descriptor), descriptor)
@@ -200,7 +198,7 @@ class ArchiveWriter:
                 )
             if digests is not None:
                 if digests.busy and self._settle is not None:
-                    self._flush()
+                    self.flush()
                     self._settle()
                 self.write(MANIFEST, write_manifest(digests.finish()), compress=False)
         finally:
@@ -211,7 +209,7 @@ class ArchiveWriter:
         directory = b"".join(self._entries)
         end = _end(len(self._entries), len(directory), start)
         self._put(len(directory) + len(end), directory, end)
-        self._flush()
+        self.flush()
 
     def __enter__(self) -> ArchiveWriter:
         return self
@@ -256,62 +254,53 @@ class ArchiveWriter:
         self._pending += chunks
         self._pending_bytes += size
         if self._pending_bytes >= self._chunk_bytes or len(self._pending) >= _CHUNKS:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Write the collected chunks to the stream."""
         chunks, self._pending, self._pending_bytes = self._pending, [], 0
         if self._write_many is not None and chunks:
             self._write_many(chunks)
 
 
+_MAX32, _FLAG_DESCRIPTOR = zip_layout.MAX32, zip_layout.FLAG_DESCRIPTOR
+_LOCAL_MAGIC, _pack_local = zip_layout.LOCAL_MAGIC, zip_layout.LOCAL_HEADER.pack
+_CENTRAL_MAGIC, _pack_entry = zip_layout.CENTRAL_MAGIC, zip_layout.CENTRAL_ENTRY.pack
+_HEADER_BYTES = zip_layout.LOCAL_HEADER.size + 4
+"""In bytes: the size of a local header before its name, and of the head of its padding."""
 _PADDINGS = tuple(
     zip_layout.EXTRA_HEAD.pack(zip_layout.PADDING_FIELD, count) + b"Z" * count for count in range(ALIGNMENT)
 )
 """The padding fields of a local header, indexed by their number of bytes after the 4 bytes of field header."""
 
 
-def _local_header(
+def _headers(
     name: bytes, flags: int, method: int, crc: int, stored: int, size: int, offset: int
-) -> bytes:
-    version, extra = _VERSION, b""
-    if flags & zip_layout.FLAG_DESCRIPTOR:
-        crc = 0
-    if size >= zip_layout.MAX32:
+) -> tuple[bytes, bytes]:
+    """Return a record's local header, and its entry in the directory."""
+    length = len(name)
+    version, sums, listed, extra, wide = _VERSION, (crc, stored, size), (crc, stored, size), b"", b""
+    if flags & _FLAG_DESCRIPTOR:
+        sums = 0, 0, 0
+    if size >= _MAX32:
         version, extra = _VERSION_ZIP64, _zip64_field(size, stored)
-        stored = size = zip_layout.MAX32
-    elif flags & zip_layout.FLAG_DESCRIPTOR:
-        stored = size = 0
+        sums, listed, wide = (sums[0], _MAX32, _MAX32), (crc, _MAX32, _MAX32), extra
     if method == zip_layout.STORED:
-        unpadded = offset + zip_layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
-        extra += _PADDINGS[-unpadded % ALIGNMENT]
-    head = zip_layout.LOCAL_HEADER.pack(
-        zip_layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
+        extra += _PADDINGS[-(offset + _HEADER_BYTES + length + len(extra)) % ALIGNMENT]
+    head = _pack_local(_LOCAL_MAGIC, version, flags, method, _TIME, _DATE, *sums, length, len(extra))
+    if offset >= _MAX32:
+        version, wide = _VERSION_ZIP64, _zip64_field(*((size, stored) if wide else ()), offset)
+        offset = _MAX32
+    times = flags, method, _TIME, _DATE
+    entry = _pack_entry(
+        _CENTRAL_MAGIC, version, version, *times, *listed, length, len(wide), 0, 0, 0, 0, offset
     )
-    return head + name + extra
+    return head + name + extra, entry + name + wide
 
 
 def _descriptor(crc: int, size: int) -> bytes:
     width = 8 if size >= zip_layout.MAX32 else 4
     return zip_layout.DESCRIPTOR_MAGIC + crc.to_bytes(4, "little") + 2 * size.to_bytes(width, "little")
-
-
-def _central_entry(
-    name: bytes, flags: int, method: int, crc: int, stored: int, size: int, offset: int
-) -> bytes:
-    wide: list[int] = []
-    if size >= zip_layout.MAX32:
-        wide += size, stored
-        stored = size = zip_layout.MAX32
-    if offset >= zip_layout.MAX32:
-        wide.append(offset)
-        offset = zip_layout.MAX32
-    version, extra = (_VERSION_ZIP64, _zip64_field(*wide)) if wide else (_VERSION, b"")
-    rest = len(name), len(extra), 0, 0, 0, 0, offset
-    head = zip_layout.CENTRAL_ENTRY.pack(
-        zip_layout.CENTRAL_MAGIC, version, version, flags, method, _TIME, _DATE, crc, stored, size, *rest
-    )
-    return head + name + extra
 
 
 def _end(count: int, size: int, start: int) -> bytes:

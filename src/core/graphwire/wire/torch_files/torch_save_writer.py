@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType, NoneType
 from typing import Any, BinaryIO, Final, cast
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from graphwire import schema
 from graphwire.errors import EncodeError, MissingRecordError
 from graphwire.schema.texts.treespec import TreeSpec, load_json, parse_treespec
+from graphwire.wire.archive.atomic_file import ChunkBuffer
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.payloads import Record, known_integers
 from graphwire.wire.torch_files import pickle_globals
@@ -227,35 +228,37 @@ def record_chunks(record: Record) -> Iterator[memoryview]:
         yield view[start : start + _CHUNK_BYTES]
 
 
-class PackedFile:
+class PackedFile(ChunkBuffer):
     """A `torch.save` file to be written: its small parts in memory, and references to the records with the other bytes."""
 
     def __init__(self) -> None:
-        self._chunks: list[bytes | Record] = []
+        super().__init__()
         self._lent: Record | None = None
         self.nbytes = 0
 
     def chunks(self) -> Iterator[bytes | memoryview]:
         """Yield the file's bytes in chunks."""
-        for chunk in self._chunks:
+        for chunk in self.parts:
             if isinstance(chunk, bytes):
                 yield chunk
             else:
                 yield from record_chunks(chunk)
 
-    def write(self, data: bytes | memoryview) -> int:
-        """Accept bytes from an `ArchiveWriter`. The bytes of a record passed to `lend` are replaced by a reference to it."""
-        self.nbytes += len(data)
-        if isinstance(data, bytes) or self._lent is None:
-            self._chunks.append(bytes(data))
-        elif self._chunks[-1] is not self._lent:
-            self._chunks.append(self._lent)
-        return len(data)
+    def write_many(self, chunks: Sequence[bytes | memoryview]) -> None:
+        """Keep chunks of an `ArchiveWriter`. The bytes of a record passed to `lend` are replaced by a reference to it."""
+        for chunk in chunks:
+            self.nbytes += len(chunk)
+            if isinstance(chunk, bytes) or self._lent is None:
+                self.parts.append(bytes(chunk))
+            elif self.parts[-1] is not self._lent:
+                self.parts.append(self._lent)
 
     def lend(self, archive: ArchiveWriter, name: str, record: Record) -> None:
         """Write a record to the archive by reference. It is read now for its checksum, and again by `chunks`."""
+        archive.flush()
         self._lent = record
         archive.write_stream(name, record.nbytes, record_chunks(record))
+        archive.flush()
         self._lent = None
 
 
@@ -330,7 +333,7 @@ class _Storages(msgspec.Struct):
 def _pack(pickled: bytes, records: Mapping[str, Record]) -> PackedFile:
     """Return a file with a pickle, and the storages that it refers to by key."""
     file = PackedFile()
-    with ArchiveWriter(cast(BinaryIO, file), root="archive", records={}) as archive:
+    with ArchiveWriter(cast("BinaryIO", file), root="archive", records={}) as archive:
         archive.write("data.pkl", pickled, compress=False)
         archive.write("byteorder", b"little", compress=False)
         for key, record in records.items():
