@@ -203,12 +203,13 @@ class Archive(Closing):
             ArchiveError: no program has the name, or it is None and the file has several programs.
         """
         if name is None:
-            if len(self.methods) > 1:
-                names = ", ".join(map(repr, self.methods))
+            names = self.methods
+            if len(names) > 1:
+                known = ", ".join(map(repr, names))
                 raise errors.ArchiveError(
-                    f"the file holds several programs: {names}", remedy="Pass method= to pick one"
+                    f"the file holds several programs: {known}", remedy="Pass method= to pick one"
                 )
-            return self.methods[0]
+            return names[0]
         if not isinstance(name, str):
             raise errors.DecodeError(
                 f"method= is {type_text(name)}", remedy="Pass the name of a program in the file"

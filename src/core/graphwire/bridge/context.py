@@ -11,7 +11,7 @@ import torch
 
 from graphwire import schema
 from graphwire.analysis.load_report import Omission
-from graphwire.bridge.tensors.storages import StorageTable
+from graphwire.bridge.tensors.storages import StorageTable, StridedTensor
 from graphwire.bridge.torch_compat.fake_tensors import FakeTensors
 from graphwire.registry.interfaces import NodeCodec, OpHandler
 from graphwire.registry.registry import Registry
@@ -183,21 +183,6 @@ class DescribedTensor(NamedTuple):
     """Makes a meta tensor of this description, if it is strided, begins its storage, and all is known."""
     make: Callable[[torch.Tensor], torch.Tensor]
     """Makes a fake tensor of a meta tensor."""
-
-
-class StridedTensor(NamedTuple):
-    """The contents of the record of a tensor with elements, as torch's types."""
-
-    record: TensorMeta
-    """Kept alive here because lookups use its id."""
-    dtype: torch.dtype
-    sizes: list[int]
-    strides: list[int]
-    offset: int
-    nbytes: int
-    """How many bytes, from its storage's start, it needs."""
-    is_row: bool
-    """Whether it is a vector of neighbours from the start of its storage."""
 
 
 class DecodeRequest(NamedTuple):

@@ -173,14 +173,14 @@ def _encode_program(
     )
     record.group_sizes = group_sizes_here(record, context.registry)
     signature.check_entry(record, errors.EncodeError)
-    needed = schema.held_in(record.graph_module.signature)
+    needed = named = schema.held_in(record.graph_module.signature)
     values = program.constants
     if legal_names:
         from graphwire.analysis.legal_names import legal_path
 
-        needed = [msgspec.structs.replace(each, name=legal_path(each.name)) for each in needed]
+        named = [msgspec.structs.replace(each, name=legal_path(each.name)) for each in needed]
         values = {legal_path(name): value for name, value in values.items()}
-    signature.check_attributes(needed, module.graph, values, errors.EncodeError)
+    signature.check_attributes(named, module.graph, values, errors.EncodeError)
     call: Any = program.module_call_graph[0].signature
     names = signature.parameter_names(record, call.in_spec, call.out_spec, errors.EncodeError)
     signature.check_parameters(names, module, errors.EncodeError)
@@ -189,7 +189,7 @@ def _encode_program(
     unsaved.tell_unsaved(context)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
-    record_edited_values(record, payloads, {**held, **program.state_dict})
+    record_edited_values(record, needed, payloads, {**held, **program.state_dict})
     return record, payloads
 
 

@@ -504,20 +504,16 @@ def parameter_names(
             f"the last parameters are {names[positional:]!s:.80}, and the keyword arguments {keywords!s:.80}"
         )
         raise error(problem, place=f"{_CALL}.forward_arg_names", remedy=_WHOLE)
-    inputs = sum(
-        spec.user_input is not None or spec.constant_input is not None for spec in signature.input_specs
-    )
+    specs = signature.input_specs
+    inputs = len([spec for spec in specs if spec.user_input is not None or spec.constant_input is not None])
     if in_spec.num_leaves != inputs:
         problem = (
             f"the program takes {inputs} inputs, and the structure of its arguments has {in_spec.num_leaves}"
         )
         raise error(problem, place=f"{_CALL}.in_spec", remedy=_WHOLE)
-    outputs = sum(
-        spec.user_output is not None or spec.loss_output is not None for spec in signature.output_specs
-    )
-    gradients = any(
-        spec.gradient_to_parameter or spec.gradient_to_user_input for spec in signature.output_specs
-    )
+    results = signature.output_specs
+    outputs = len([spec for spec in results if spec.user_output is not None or spec.loss_output is not None])
+    gradients = [spec for spec in results if spec.gradient_to_parameter or spec.gradient_to_user_input]
     if out_spec is not None and out_spec.num_leaves != outputs and not gradients:
         problem = f"the program returns {outputs} outputs, and the structure of its results has {out_spec.num_leaves}"
         raise error(problem, place=f"{_CALL}.out_spec", remedy=_WHOLE)

@@ -11,13 +11,13 @@ import torch
 
 from graphwire import errors
 from graphwire.analysis.validation import value_rules
-from graphwire.bridge.context import DecodeContext, EncodeContext, StridedTensor
+from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors import tensor_metas
 from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
-from graphwire.bridge.tensors.storages import RecordTable, is_plain, placement_of
+from graphwire.bridge.tensors.storages import RecordTable, StridedTensor, is_plain, placement_of, set_on
 from graphwire.bridge.torch_compat.private import buffer_mark, mark_buffer, negative_view, parameter_of
 from graphwire.bridge.torch_compat.pytree import class_name
-from graphwire.schema import EncodedValue, Held, PayloadMeta, Program, SymInt, TensorMeta, held_by, held_in
+from graphwire.schema import EncodedValue, Held, PayloadMeta, Program, SymInt, TensorMeta, held_by
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads, known_integers, strided_bytes
 
 
@@ -319,20 +319,14 @@ def _with_elements(
     found = context.strided.get(id(described))
     if found is None:
         found = context.strided[id(described)] = _strided(described)
-    _, dtype, sizes, strides, offset, needed, is_row = found
     if meta.placement == "meta":
-        return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
+        empty = torch.empty(0, dtype=found.dtype, device="meta")
+        return empty.as_strided(found.sizes, found.strides, found.offset)
     name = meta.shared or folder + meta.path_name
     if table.graph_only and (folder != CONSTANTS or meta.shared is not None):
-        tensor, storage = torch.empty(0, dtype=dtype, device="meta"), table.empty_storage(name, needed)
-    else:
-        device = tensor_metas.decode_device(context, described.device)
-        tensor, storage = table.tensor(name, device, dtype)
-    if needed > storage.nbytes():
-        raise errors.ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
-    if is_row and tensor.numel() == sizes[0]:
-        return tensor
-    return tensor.set_(storage, offset, sizes, strides)
+        empty = torch.empty(0, dtype=found.dtype, device="meta")
+        return set_on(empty, table.empty_storage(name, found.nbytes), found)
+    return table.tensor(name, tensor_metas.decode_device(context, described.device), found)
 
 
 # -------------------------------------------------- compares weights and constants with the graph's description of them
@@ -343,14 +337,17 @@ _SHOWN = 5
 """The most values that a warning lists."""
 
 
-def record_edited_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+def record_edited_values(
+    record: Program, needed: Sequence[Held], payloads: Payloads, values: Mapping[str, Any]
+) -> None:
     """Record, with a warning, the names of weights and constants that differ from the graph's description. That may be
     intended, and mostly is not.
 
     Args:
+        needed: what the signature refers to.
         values: the weights and constants by qualified name.
     """
-    edited = list(_differences(record, held_in(record.graph_module.signature), payloads, values))
+    edited = list(_differences(record, needed, payloads, values))
     if edited:
         record.edited_values = [name for name, _ in edited]
         errors.warn(

@@ -6,13 +6,14 @@ import functools
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
 from graphwire.bridge.torch_compat.private import FakeTensor, ReadTensor, read_if_plain
-from graphwire.errors import DecodeError, MissingRecordError, unless_interrupted
+from graphwire.errors import ArchiveError, DecodeError, MissingRecordError, unless_interrupted
 from graphwire.process import Resource, Threads
+from graphwire.schema import TensorMeta
 from graphwire.wire.archive.source import ALIGNMENT, memory_at
 from graphwire.wire.payloads import WEIGHTS, RangedRecord, Record, RecordCheck
 
@@ -384,6 +385,17 @@ def view_of(
     return _without_elements(dtype, device).set_(storage, offset, sizes, strides)
 
 
+def set_on(tensor: torch.Tensor, storage: torch.UntypedStorage, form: StridedTensor) -> torch.Tensor:
+    """Set a tensor on a storage, and return it.
+
+    Raises:
+        ArchiveError: the storage is too short for it.
+    """
+    if form.nbytes > storage.nbytes():
+        raise ArchiveError(f"the tensor needs {form.nbytes:,} bytes, its record has {storage.nbytes():,}")
+    return tensor.set_(storage, form.offset, form.sizes, form.strides)
+
+
 def _without_elements(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     try:
         return torch.empty(0, dtype=dtype, device=device)
@@ -411,6 +423,21 @@ _OF_BUFFERS = frozenset(
 """The element types that every torch reads from a buffer; the others begin as bytes."""
 
 
+class StridedTensor(NamedTuple):
+    """The contents of the record of a tensor with elements, as torch's types."""
+
+    record: TensorMeta
+    """Kept alive here because lookups use its id."""
+    dtype: torch.dtype
+    sizes: list[int]
+    strides: list[int]
+    offset: int
+    nbytes: int
+    """How many bytes, from its storage's start, it needs."""
+    is_row: bool
+    """Whether it is a vector of neighbours from the start of its storage."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class StorageTable(Resource):
     """The storages of a load; makes each record into a storage once.
@@ -426,6 +453,9 @@ class StorageTable(Resource):
     _bytes: dict[tuple[str, torch.device], torch.Tensor] = field(default_factory=dict)
     _copies: DeviceCopies | None = None
     """The copies to devices, once there is one."""
+    _of_buffers: frozenset[torch.dtype] = field(
+        default_factory=lambda: _OF_BUFFERS if device_for(_CPU) is None else frozenset()
+    )
 
     def end(self, error: BaseException | None) -> None:
         """Wait for the copies to devices. After an error, release the memory that they went to, even if the error is kept."""
@@ -450,18 +480,23 @@ class StorageTable(Resource):
             whole = self._bytes[key] = torch.empty(size, dtype=torch.uint8, device="meta")
         return whole.untyped_storage()
 
-    def tensor(
-        self, name: str, device: torch.device, dtype: torch.dtype
-    ) -> tuple[torch.Tensor, torch.UntypedStorage]:
-        """Return a tensor of any sizes, and the storage of a record that it is to be set on. The first of a record on the CPU
-        has the whole storage already: setting it again takes half the time of making another one."""
+    def tensor(self, name: str, device: torch.device, form: StridedTensor) -> torch.Tensor:
+        """Return a tensor of a record.
+
+        Raises:
+            ArchiveError: the record is too short for it.
+        """
         key = (name, device)
-        if key not in self._bytes and dtype in _OF_BUFFERS and device == _CPU and device_for(device) is None:
+        _, dtype, _, _, _, needed, is_row = form
+        # The first of a record on the CPU has the whole storage: setting it again takes half the time of making another one.
+        if dtype in self._of_buffers and key not in self._bytes and device == _CPU:
             record = self.records.get(name)
-            if record is not None and record.nbytes and not record.nbytes % dtype.itemsize:
+            if record is not None and (nbytes := record.nbytes) and not nbytes % dtype.itemsize:
                 whole = self._bytes[key] = torch.frombuffer(record.view(), dtype=dtype)
-                return whole, whole.untyped_storage()
-        return _without_elements(dtype, device), self.storage(name, device)
+                if is_row and nbytes == needed:
+                    return whole
+                return set_on(whole, whole.untyped_storage(), form)
+        return set_on(_without_elements(dtype, device), self.storage(name, device), form)
 
     def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:
         """Return the storage of a record, on `device`."""

@@ -94,20 +94,22 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
         )
     level, depth, texts = [spec], 0, 0
     while level:
+        below: list[TreeSpec] = []
         for node in level:
-            if node.type is None and (node.context is not None or node.children):
-                places = (place for place, each, _ in treespec_nodes(spec) if each is node)
-                raise SchemaError("a leaf has neither context nor children", place=next(places))
-        texts += 3 * len(level) + sum([type(node.context) is str for node in level])
-        level = [node for node in level if node.type is not None]
-        texts += len(level)
-        depth += bool(level)
-        if depth > max_depth:
-            raise _too_deep(max_depth)
-        for node in level:
-            if type(node.context) in (list, dict) and _nests_deeper(node.context, MAX_JSON_DEPTH - 2 * depth):
+            context = node.context
+            texts += 3 + (type(context) is str)
+            if node.type is None:
+                if context is not None or node.children:
+                    places = (place for place, each, _ in treespec_nodes(spec) if each is node)
+                    raise SchemaError("a leaf has neither context nor children", place=next(places))
+                continue
+            texts += 1
+            if depth == max_depth:
+                raise _too_deep(max_depth)
+            if type(context) in (list, dict) and _nests_deeper(context, MAX_JSON_DEPTH - 2 * depth - 2):
                 raise LimitError(f"lists and objects of a treespec nest deeper than {MAX_JSON_DEPTH} levels")
-        level = [child for node in level for child in node.children]
+            below += node.children
+        level, depth = below, depth + 1
     if 2 * texts != text.count('"') - text.replace(r"\\", "").count(
         r"\""
     ):  # a context of lists and objects, or a key twice
@@ -189,7 +191,7 @@ def dump_json(value: Any) -> str:
         EncodeError: the value contains something that is not JSON.
     """
     try:
-        return json.dumps(value, default=_encode_enum)
+        return _DUMPED.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(f"the context of a container is not JSON: {error}") from error
 
@@ -364,6 +366,7 @@ def _decode_enum(tree: dict[str, Any]) -> Any:
     raise DecodeError(f"invalid enum member: {tree!r:.80}")
 
 
+_DUMPED = json.JSONEncoder(default=_encode_enum)
 _CONTEXTS = json.JSONDecoder(object_hook=_decode_enum)
 
 
