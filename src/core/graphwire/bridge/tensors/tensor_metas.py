@@ -505,7 +505,7 @@ def _tensor_meta(
         requires_grad=requires_grad,
         device=context.devices.get(device) or context.devices.setdefault(device, encode_device(device)),
         strides=_encode_extents(context, strides, is_symbolic),
-        storage_offset=encode_size(context, offset),
+        storage_offset=(encode_int if type(offset) is int else encode_size)(context, offset),
         layout=layout_kind or schema.Layout.Unknown,
         sparse=sparse,
         **names,

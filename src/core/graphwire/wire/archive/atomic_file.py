@@ -83,8 +83,10 @@ class _AtomicWrite(Resource):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         given = os.fspath(path)
         self._given = given.rstrip(f"/{os.sep}") or given or os.curdir
-        # Where it is now: the working folder may change. Links to folders are followed by each call.
-        target = os.path.join(os.getcwd(), self._given)
+        # The working folder may change meanwhile. The system follows links to folders at each call.
+        target = self._given
+        if not os.path.isabs(target):
+            target = os.path.join(os.getcwd(), target)
         self._target = os.path.realpath(target) if os.path.islink(target) else target
         self._folder = os.path.dirname(self._target)
         self._temporary = os.path.join(self._folder, f".graphwire-{os.urandom(8).hex()}.part")

@@ -58,6 +58,8 @@ class PickleWriter:
     def __init__(self, leaf: Callable[[Any], Any] = lambda value: None) -> None:
         self._leaf = leaf
         self._parts: list[bytes] = [b"\x80\x02"]
+        self.put = self._parts.append
+        """Writes opcodes as they are."""
         self._memo: dict[Hashable, int] = {}
 
     def finish(self) -> bytes:
@@ -77,10 +79,6 @@ class PickleWriter:
             self.value(known)
         else:
             raise EncodeError(f"a {type(value).__name__} cannot be written for an old torch")
-
-    def put(self, opcodes: bytes) -> None:
-        """Write opcodes as they are."""
-        self._parts.append(opcodes)
 
     def _values(self, before: bytes, values: Iterable[Any], after: bytes) -> None:
         self.put(before)
