@@ -126,11 +126,6 @@ class Entry(msgspec.Struct, frozen=True):
     end: int
     """The offset of the next member's header, or of the directory."""
 
-    @property
-    def is_folder(self) -> bool:
-        """Whether the entry only names a folder."""
-        return self.size == 0 and self.name.endswith("/")
-
 
 _Row: TypeAlias = tuple[str, bytes, int, int, int, int, int, int, int]
 """The fields of an `Entry` except `end`, which depends on the other entries."""
@@ -169,13 +164,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
     if end.records * CENTRAL_ENTRY.size > end.size:
         raise _damaged("the archive's directory is too small for its count of records")
     directory = source.read_at(end.offset, end.size)
-    rows = []
-    position = 0
-    for _ in range(end.records):
-        row, position = _read_entry(directory, position, end.offset, limits)
-        rows.append(row)
-    if position != end.size:
-        raise _damaged("the archive's directory has bytes that belong to no record")
+    rows = _read_entries(directory, end.records, end.offset, limits)
     if source.is_remote and min((row[-1] for row in rows), default=1):
         _check_head(source)  # no record begins there, whose header would be checked
     return Directory(_separate(rows, end.offset), end.spare_bytes)
@@ -265,38 +254,45 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
     return full, at
 
 
-def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> tuple[_Row, int]:
-    """Return the entry at `position` of the directory, and the position of the next. Records must end before offset `limit`."""
-    names_at = position + CENTRAL_ENTRY.size
-    if names_at > len(directory):
-        raise _damaged("the archive's directory is cut short")
-    fields = CENTRAL_ENTRY.unpack_from(directory, position)
-    magic, _, _, flags, method, _, _, crc, stored_bytes, size, name_bytes, extra_bytes = fields[:12]
-    comment_bytes, disk, _, _, offset = fields[12:]
-    following = names_at + name_bytes + extra_bytes + comment_bytes
-    if magic != CENTRAL_MAGIC or following > len(directory):
-        raise _damaged("the archive's directory is damaged")
-    raw_name = directory[names_at : names_at + name_bytes]
-    if name_bytes > limits.name_bytes:
-        raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
-    try:
-        name = raw_name.decode("utf-8" if flags & FLAG_UTF8 else "cp437")
-    except UnicodeDecodeError as error:
-        raise _damaged(f"the record name {raw_name[:80]!r} is not UTF-8 text") from error
-    if not is_usual_name(name):
-        check_name(name)
-    spare_bytes = extra_bytes + comment_bytes
-    if MAX32 in (stored_bytes, size, offset):
-        spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(MAX32))
-        extra = directory[names_at + name_bytes : names_at + name_bytes + extra_bytes]
-        size, stored_bytes, offset = _read_zip64(extra, name, (size, stored_bytes, offset))
-    is_usual = method == STORED and stored_bytes == size and not (disk or flags & ~_FLAGS_READ)
-    problem = "" if is_usual else _entry_problem(flags, method, stored_bytes, size, disk)
-    if not problem and offset + LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
-        problem = "reaches past the end of the records"
-    if problem:
-        raise _damaged(f"the record {problem}", name)
-    return (name, raw_name, flags, method, crc, stored_bytes, size, spare_bytes, offset), following
+def _read_entries(directory: bytes, count: int, limit: int, limits: Limits) -> list[_Row]:
+    """Return the entries of the directory. Records must end before offset `limit`."""
+    rows: list[_Row] = []
+    position, end = 0, len(directory)
+    for _ in range(count):
+        names_at = position + CENTRAL_ENTRY.size
+        if names_at > end:
+            raise _damaged("the archive's directory is cut short")
+        magic, _, _, flags, method, _, _, crc, stored_bytes, size, *lengths, disk, _, _, offset = (
+            CENTRAL_ENTRY.unpack_from(directory, position)
+        )
+        name_bytes, extra_bytes, comment_bytes = lengths
+        position = names_at + name_bytes + extra_bytes + comment_bytes
+        if magic != CENTRAL_MAGIC or position > end:
+            raise _damaged("the archive's directory is damaged")
+        raw_name = directory[names_at : names_at + name_bytes]
+        if name_bytes > limits.name_bytes:
+            raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
+        try:
+            name = raw_name.decode("utf-8" if flags & FLAG_UTF8 else "cp437")
+        except UnicodeDecodeError as error:
+            raise _damaged(f"the record name {raw_name[:80]!r} is not UTF-8 text") from error
+        if not is_usual_name(name):
+            check_name(name)
+        spare_bytes = extra_bytes + comment_bytes
+        if MAX32 in (stored_bytes, size, offset):
+            spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(MAX32))
+            extra = directory[names_at + name_bytes : names_at + name_bytes + extra_bytes]
+            size, stored_bytes, offset = _read_zip64(extra, name, (size, stored_bytes, offset))
+        is_usual = method == STORED and stored_bytes == size and not (disk or flags & ~_FLAGS_READ)
+        problem = "" if is_usual else _entry_problem(flags, method, stored_bytes, size, disk)
+        if not problem and offset + LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
+            problem = "reaches past the end of the records"
+        if problem:
+            raise _damaged(f"the record {problem}", name)
+        rows.append((name, raw_name, flags, method, crc, stored_bytes, size, spare_bytes, offset))
+    if position != end:
+        raise _damaged("the archive's directory has bytes that belong to no record")
+    return rows
 
 
 def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: int) -> str:

@@ -109,7 +109,8 @@ class ArchiveReader(Closing):
         """The limits that apply."""
         try:
             self._directory = zip_layout.read_directory(source, limits)
-            entries = [entry for entry in self._directory.entries if not entry.is_folder]
+            listed = self._directory.entries
+            entries = [each for each in listed if each.size or not each.name.endswith("/")]  # or a folder's
             self.root = _root([entry.name for entry in entries])
         except BaseException:
             source.close()
@@ -224,29 +225,29 @@ class ArchiveReader(Closing):
         _check(entry, crc32(data))
         return data
 
-    def map(self, name: str) -> memoryview:
+    def map(self, name: str, entry: zip_layout.Entry | None = None) -> memoryview:
         """Return the record as private writable memory. Writing to it changes neither the file nor another reader's view.
 
         A stored record of a regular file is mapped: a page is read on first access, and not checked (see `verify`). A stored
-        record in memory is copied without a check. A deflated or remote record is copied and checked as by `copy`.
+        record in memory is copied without a check. A deflated or remote record, and one whose memory would not be aligned, is
+        copied and checked as by `copy`. (torch aligns records, but releases up to 2.7 do not align an archive inside an archive.)
+
+        Args:
+            entry: the record's, if it is known.
 
         Raises:
             MissingRecordError: the archive has no such record.
             ArchiveError: it is damaged.
         """
-        return self._map(name, self._entry(name), aligned=False)
-
-    def _map(self, name: str, entry: zip_layout.Entry, *, aligned: bool) -> memoryview:
-        source = self._source
+        entry, source = entry or self._entry(name), self._source
         if entry.method != zip_layout.STORED or source.is_remote:
             return self.copy(name)
         if entry.size == 0:
             return memoryview(bytearray())
         start = _data_offset(source, entry)
         view = source.map(start, entry.size)
-        if aligned and (start + source.skew if type(source) is FileSource else address(view)) % ALIGNMENT:
-            return self.copy(name)
-        return view
+        at = start + source.skew if type(source) is FileSource else address(view)
+        return self.copy(name) if at % ALIGNMENT else view
 
     def head(self, name: str, count: int) -> bytes:
         """Return the first `count` bytes of the record, inflated but not checked; fewer if the record is shorter.
@@ -628,14 +629,9 @@ class ArchiveRecord:
         self._archive.verify(self._name)
 
     def view(self) -> memoryview:
-        """Return the bytes, mapped from the file.
-
-        The bytes are a checked copy if the caller chose copies, the record is deflated, or its offset is not a multiple of
-        `ALIGNMENT`. (torch aligns records, but releases up to 2.7 do not align an archive inside an archive.)
-        """
-        if self._copied:
-            return self._archive.copy(self._name)
-        return self._archive._map(self._name, self._entry, aligned=True)  # a copy if it is deflated
+        """Return the bytes: a checked copy if the caller chose copies, otherwise as of `ArchiveReader.map`."""
+        archive = self._archive
+        return archive.copy(self._name) if self._copied else archive.map(self._name, self._entry)
 
 
 class StoredRecord(ArchiveRecord):

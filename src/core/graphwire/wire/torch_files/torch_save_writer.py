@@ -231,7 +231,8 @@ class PackedFile(ChunkBuffer):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lent: Record | None = None
+        self.lent: Record | None = None
+        """What is written by reference now. It is read for its checksum, and again by `chunks`."""
         self.nbytes = 0
 
     def chunks(self) -> Iterator[bytes | memoryview]:
@@ -243,21 +244,13 @@ class PackedFile(ChunkBuffer):
                 yield from record_chunks(chunk)
 
     def write_many(self, chunks: Sequence[bytes | memoryview]) -> None:
-        """Keep chunks of an `ArchiveWriter`. The bytes of a record passed to `lend` are replaced by a reference to it."""
+        """Keep chunks of an `ArchiveWriter`. The bytes of the record that is lent are replaced by a reference to it."""
         for chunk in chunks:
             self.nbytes += len(chunk)
-            if isinstance(chunk, bytes) or self._lent is None:
+            if isinstance(chunk, bytes) or self.lent is None:
                 self.parts.append(bytes(chunk))
-            elif self.parts[-1] is not self._lent:
-                self.parts.append(self._lent)
-
-    def lend(self, archive: ArchiveWriter, name: str, record: Record) -> None:
-        """Write a record to the archive by reference. It is read now for its checksum, and again by `chunks`."""
-        archive.flush()
-        self._lent = record
-        archive.write_stream(name, record.nbytes, record_chunks(record))
-        archive.flush()
-        self._lent = None
+            elif self.parts[-1] is not self.lent:
+                self.parts.append(self.lent)
 
 
 class _Storages(msgspec.Struct):
@@ -335,7 +328,11 @@ def _pack(pickled: bytes, records: Mapping[str, Record]) -> PackedFile:
         archive.write("data.pkl", pickled, compress=False)
         archive.write("byteorder", b"little", compress=False)
         for key, record in records.items():
-            file.lend(archive, f"data/{key}", record)
+            archive.flush()
+            file.lent = record
+            archive.write_stream(f"data/{key}", record.nbytes, record_chunks(record))
+            archive.flush()
+            file.lent = None
         archive.write("version", b"3\n", compress=False)
     return file
 
