@@ -413,7 +413,7 @@ class Layout:
                 meta.placement, meta.path_name = "meta", ""  # as torch writes it
                 continue
             state.records[full_name] = record
-        for meta in config.values():
+        for meta in config.values() if state.pickled else ():
             full_name = folder + meta.path_name
             if not meta.use_pickle and full_name in state.records and full_name not in self.reader:
                 raise _no_record(full_name)
