@@ -408,26 +408,26 @@ _UNTRACED = {
 """What torch's compiler reads of a function that it must not trace, as `torch.compiler.disable` writes it."""
 
 
-def _plain_torch() -> AbstractContextManager[None]:
-    """Return a context in which no mode of torch is on and torch's compiler traces nothing, if they are in use.
+@contextmanager
+def _plain_torch() -> Iterator[None]:
+    """A context in which no mode of torch is on and torch's compiler traces nothing, if they are in use.
 
     The modes are set aside before anything of the bridge is imported, for what a mode answers would stay in its constants.
+    This is a generator because torch's compiler, where it is on, would compile a function that is called before it is off.
     """
     aside: AbstractContextManager[None] = nullcontext()
+    traced: AbstractContextManager[None] = nullcontext()
     if "torch" in sys.modules:
         with Ignored(TorchReleaseError):  # what needs no torch runs beside any
             from graphwire.bridge.torch_compat.modes import modes_set_aside
 
             aside = modes_set_aside()
-    return _untraced(aside) if "torch._dynamo" in sys.modules else aside
-
-
-@contextmanager
-def _untraced(aside: AbstractContextManager[None]) -> Iterator[None]:
     with aside:
-        from graphwire.bridge.torch_compat.private import without_tracing
+        if "torch._dynamo" in sys.modules:
+            from graphwire.bridge.torch_compat.private import without_tracing
 
-        with without_tracing():
+            traced = without_tracing()
+        with traced:
             yield
 
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporarily
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 
-def modes_set_aside() -> AbstractContextManager[None]:
+@contextmanager
+def modes_set_aside() -> Iterator[None]:
     """A context without inference mode, dispatch modes (fake tensors, the tracing of an export) and function modes (a default
     device): a program is the same in each, with weights of elements that can be trained."""
-    is_plain = not (
+    if not (
         torch.is_inference_mode_enabled()
         or _get_current_dispatch_mode_stack()
         or _get_current_function_mode_stack()
-    )
-    return nullcontext() if is_plain else _set_aside()  # plain as nearly always
-
-
-@contextmanager
-def _set_aside() -> Iterator[None]:
+    ):
+        yield  # as nearly always
+        return
     with ExitStack() as stack:
         if torch.is_inference_mode_enabled():
             stack.enter_context(torch.inference_mode(False))
