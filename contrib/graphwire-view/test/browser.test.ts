@@ -745,6 +745,26 @@ shown("what a finger touches on a phone is 24 pixels high or more", "difference"
   }
 }, { width: 390, height: 844, hash: "#node=layer_norm_2" });
 
+shown("what a finger touches in a drawing is 24 pixels high and wide or more", "work", async (page) => {
+  for (let round = 0; round < 2; round++) {
+    const sizes = await page.locator("#drawing .box, #drawing .passed").evaluateAll((all) => all.map((each) => {
+      const { width, height } = each.getBoundingClientRect();
+      return { name: each.getAttribute("aria-label"), width, height };
+    }));
+    assert.ok(sizes.length > 5);
+    for (const { name, width, height } of sizes) assert.ok(height >= 24 && width >= 24, `${name}: ${width} × ${height}`);
+    await page.getByRole("button", { name: "Reshaping" }).click();
+  }
+}, { width: 390, height: 844 });
+
+for (const width of [1440, 1000, 720]) {
+  shown(`tabs stand apart in a window of ${width} pixels`, "difference", async (page) => {
+    const places = await page.locator("#tabs [role=tab]").evaluateAll((all) => all.map((each) => each.getBoundingClientRect().toJSON() as DOMRect));
+    assert.ok(places.length > 4);
+    places.slice(1).forEach(({ left, top }, index) => { assert.ok(top > (places[index]?.top ?? 0) || left >= (places[index]?.right ?? 0) + 6, `tab ${index + 1}`); });
+  }, { width, height: width === 720 ? 450 : 900 });
+}
+
 shown("what is chosen is seen with few colours, too", "transformer", async (page) => {
   await page.emulateMedia({ forcedColors: "active" });
   for (const selector of ["#tabs [role=tab]", "#places [data-at]"]) {

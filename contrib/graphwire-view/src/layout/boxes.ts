@@ -11,7 +11,7 @@ const LINE = 16;
 const TITLE = 13;
 const TEXT = 12;
 /** The height of a box of one line, and that of a node that only passes a value on. */
-const LEAST = 26;
+const LEAST = 27; // a finger needs 24 at the least scale at which a drawing is read as a whole
 const SMALL = 20;
 const MOST = 44;
 const LINE_MOST = MOST + 6;
@@ -86,7 +86,11 @@ function contentsOf(item: Item): string {
   const held = numbered.length > 1 && classes.length < 3 ? `${numbered.length} × ${classes.join(", ")}` : ""; // the members of a list of modules
   const isShared = item.kind === "run" && item.bytes > 0 && item.children.reduce((sum, { bytes }) => sum + bytes, 0) > item.bytes;
   const size = item.bytes === 0 ? "" : item.sharesWith !== null ? `weights of ${item.sharesWith.label}` : bytesText(item.bytes) + (isShared ? " shared" : "");
-  return [held === "" ? plural(item.nodes, "node") : held, size, item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`].filter((each) => each !== "").join(" · ");
+  const contents = held === "" ? plural(item.nodes, "node") : held;
+  const changes = [item.tally, item.changedWeights === 0 ? "" : `${plural(item.changedWeights, "weight")} ≠`];
+  const joined = (...parts: readonly string[]): string => parts.filter((part) => part !== "").join(" · ");
+  const lines = [joined(contents, size, ...changes), joined(contents, ...changes), joined(...changes)]; // changes are never cut
+  return (changes.join("") === "" ? undefined : lines.find((line) => line.length <= LINE_MOST)) ?? lines[0] ?? "";
 }
 
 const MOST_WEIGHTS = 3;

@@ -3,7 +3,7 @@
 import { talliesOf, type Difference } from "../model/difference.js";
 import type { Item, Items } from "../model/items.js";
 import { firstOpen, isDrawn, type Folding } from "../model/levels.js";
-import { shorten } from "../model/runs.js";
+import { exemplify, shorten } from "../model/runs.js";
 import { extentOf } from "./scene.js";
 
 /** What shows the drawing. */
@@ -30,6 +30,7 @@ export function firstFolding({ root, all }: Items & { readonly all: Item[] }, di
     ...(difference === null ? {} : { changed: difference.tallies }),
     fits,
     shorten: (group, isSeen) => shorten(group, all, counted(isSeen), true),
+    exemplify: (run, isSeen) => exemplify(run, all, isSeen),
     isShown: (item) => isDrawn(item, { ...chosen, open: new Set() }),
   });
   return { ...chosen, screen: room.holds(extentOf(root, { ...chosen, open })) ? undefined : screen, open };

@@ -15,6 +15,10 @@ const STEP = 9;
 /** The points on a wire beside which its label is tried. */
 const MOST_TRIED = 14;
 const SIZE = 12;
+/** As many crossings as this are as bad as a label below another box, */
+const FOREIGN = 3;
+/** to which it seems to belong up to this distance. */
+const BELOW = 22;
 
 /** The height of what says that a wire passes nodes that are not drawn, and the room that it leaves for the arrow. */
 const PASSED = { height: 16, arrow: 9, tried: 40 };
@@ -67,7 +71,7 @@ export function pointsOn({ points }: Pick<Wire, "points">): Rectangle[] {
 
 /**
  * Gives each label a place that no box and no other label has: beside the beginning of its wire, or further along where fewer wires cross
- * it; without one it is dropped. Titles of frames stand at the left, or where nothing crosses them.
+ * it and it is not below another box; without one it is dropped. Titles of frames stand at the left, or where nothing crosses them.
  */
 export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: number): { readonly boxes: Box[]; readonly wires: Wire[] } {
   const [taken, crossing] = [new Bands(), new Bands()];
@@ -81,6 +85,13 @@ export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: 
     taken.add(found);
   }
   const start = ({ points }: Wire): Point => points[0] ?? { x: 0, y: 0 };
+  const shadows = new Bands();
+  for (const box of boxes) if (!box.open) shadows.add({ x: box.x, y: box.y + box.height, width: box.width, height: BELOW });
+  /** How much of a label is below boxes at which its wire does not begin, as if it were theirs. */
+  const foreign = (wanted: Rectangle, { x, y }: Point): number => {
+    const others = [...new Set(shadows.meeting(wanted))].filter((each) => Math.abs(each.y - y) > 1 || each.x > x || each.x + each.width < x);
+    return others.reduce((sum, each) => sum + Math.min(each.x + each.width, wanted.x + wanted.width) - Math.max(each.x, wanted.x), 0) / wanted.width;
+  };
   const places = new Map<Wire, Point>();
   for (const wire of wires.filter(({ label }) => label !== "").sort((a, b) => start(a).y - start(b).y || start(a).x - start(b).x)) {
     const size = labelBox(wire);
@@ -89,9 +100,9 @@ export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: 
     pointsOn(wire).slice(0, MOST_TRIED).some((point, index) => (beside === 0 ? [GAP] : [GAP, GAP + beside]).flatMap((gap) => [point.x + gap, point.x - gap - size.width]).some((x) => {
       const wanted = { ...size, x, y: index > 0 ? point.y - SIZE / 2 : point.y + (wire.cut ? -2 : 5) };
       if (!free(wanted, point)) return false;
-      const crossed = crossing.meeting(wanted).length;
-      if (crossed < least) [best, least] = [wanted, crossed];
-      return crossed === 0;
+      const cost = crossing.meeting(wanted).length + FOREIGN * foreign(wanted, start(wire));
+      if (cost < least) [best, least] = [wanted, cost];
+      return cost === 0;
     }));
     if (best === undefined) continue;
     places.set(wire, best);

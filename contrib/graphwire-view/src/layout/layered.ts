@@ -1,6 +1,6 @@
 /**
  * A layered layout in linear time: ranks by longest paths, order in a rank by a few sweeps of barycenters,
- * positions by averages. Edges over many ranks go through lanes at the right. What goes from one box to several goes together at first.
+ * positions by averages. Edges over many ranks go through lanes at the right. What brings one value of a box to several goes together at first.
  */
 
 import { orderOf } from "./order.js";
@@ -14,6 +14,8 @@ const LANE = 14;
 /** The lanes, and the edges that pass a rank; how many edges one lane leads from its box. Further edges are cut. */
 const MAX_LANES = 40;
 const MAX_OF_LANE = 40;
+/** The trunks of a place where edges begin: further values share the last. */
+const TRUNKS = 4;
 
 interface Cell {
   readonly rank: number;
@@ -33,7 +35,7 @@ interface Neighbour {
 export function layeredLayout(boxes: readonly Sized[], connections: readonly Connection[], wide = MOST_WIDTH): Arrangement {
   const ranks = ranksOf(boxes, connections, wide);
   const cells: Cell[] = boxes.map((box, index) => ({ rank: ranks[index] ?? 0, width: box.width, above: [], below: [], x: 0 }));
-  const trunks = new Map<number, number[]>();
+  const trunks = new Map<string, number[]>();
   const passing: number[] = []; // no edge passes beside what is very wide
   boxes.forEach(({ width }, index) => { if (width > VERY_WIDE) passing[ranks[index] ?? 0] = MAX_LANES; });
   const chains = connections.map((connection) => chain(cells, { trunks, passing }, connection));
@@ -71,21 +73,24 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
   });
   const lanes = new Lanes();
   const cut = new Set<number>();
-  const begun = new Map<number, { readonly lane: number; readonly edges: number }>();
-  const reach = new Map<number, number>();
-  connections.forEach(({ from, to }, index) => {
-    if (chains[index] === null) reach.set(from, Math.max(reach.get(from) ?? 0, ranks[to] ?? 0));
+  const begun = new Map<string, { readonly lane: number; readonly edges: number }>();
+  const reach = new Map<string, number>();
+  connections.forEach((connection, index) => {
+    const key = trunkOf(connection);
+    if (chains[index] === null) reach.set(key, Math.max(reach.get(key) ?? 0, ranks[connection.to] ?? 0));
   });
-  const bends = connections.map(({ from, to }, index) => {
+  const bends = connections.map((connection, index) => {
+    const { from, to } = connection;
+    const key = trunkOf(connection);
     const passed = chains[index];
     if (passed !== null && passed !== undefined) return passed.flatMap((index) => upright(cells[index] as Cell));
-    const first = begun.get(from);
+    const first = begun.get(key);
     if (first !== undefined && first.edges >= MAX_OF_LANE) {
       cut.add(index);
       return [];
     }
-    const lane = first?.lane ?? lanes.take(ranks[from] ?? 0, reach.get(from) ?? 0);
-    begun.set(from, { lane, edges: (first?.edges ?? 0) + 1 });
+    const lane = first?.lane ?? lanes.take(ranks[from] ?? 0, reach.get(key) ?? 0);
+    begun.set(key, { lane, edges: (first?.edges ?? 0) + 1 });
     const [start, stop] = [middle(cells[from] as Cell), middle(cells[to] as Cell)];
     const [top, bottom] = [start.y + (heights[ranks[from] ?? 0] ?? 0) / 2, stop.y - (heights[ranks[to] ?? 0] ?? 0) / 2];
     const x = right + BOX_GAP + LANE * lane;
@@ -144,16 +149,22 @@ function settled(boxes: readonly Sized[], order: readonly number[], below: reado
   });
 }
 
+/** Returns what edges have in common that go together at first. */
+function trunkOf({ from, startsAt = 0, brings = 0 }: Connection): string {
+  return `${from} ${startsAt} ${Math.min(brings, TRUNKS - 1)}`;
+}
+
 /**
  * Returns the cells that an edge passes, one in each rank between its ends; null if the edge goes through a lane, or back. All edges of
- * a box pass the same cells, its trunk. `passing` counts them by rank.
+ * a box that bring the same value pass the same cells, its trunk. `passing` counts them by rank.
  */
-function chain(cells: Cell[], { trunks, passing }: { readonly trunks: Map<number, number[]>; readonly passing: number[] }, { from, to, startsAt = 0, endsAt = 0 }: Connection): number[] | null {
+function chain(cells: Cell[], { trunks, passing }: { readonly trunks: Map<string, number[]>; readonly passing: number[] }, { from, to, startsAt = 0, endsAt = 0, brings = 0 }: Connection): number[] | null {
   const [start, stop] = [cells[from]?.rank ?? 0, cells[to]?.rank ?? 0];
   if (stop <= start || stop - start > LONG) return null;
-  const trunk = trunks.get(from) ?? [];
+  const key = trunkOf({ from, to, startsAt, brings });
+  const trunk = trunks.get(key) ?? [];
   for (let rank = start + trunk.length + 1; rank < stop; rank++) if ((passing[rank] ?? 0) >= MAX_LANES) return null;
-  trunks.set(from, trunk);
+  trunks.set(key, trunk);
   while (trunk.length < stop - start - 1) {
     const rank = start + trunk.length + 1;
     passing[rank] = (passing[rank] ?? 0) + 1;

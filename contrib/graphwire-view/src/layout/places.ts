@@ -33,6 +33,8 @@ export interface Connection {
   /** How far at the right of the middle of their boxes its ends are. */
   readonly startsAt?: number;
   readonly endsAt?: number;
+  /** Which of the values of its first box it brings: edges with the same one go together at first. */
+  readonly brings?: number;
 }
 
 /** The places of boxes (their upper left corners), and the points that edges go through between their ends. */

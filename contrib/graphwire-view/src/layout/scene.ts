@@ -115,7 +115,16 @@ function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, screen?: F
   const sizes = [...members, ...ports];
   const positions = new Map<Item | Port, number>([...level.members, ...level.ports].map((each, index) => [each, index]));
   const at = ({ member, port }: End): number => positions.get(member ?? (port as Port)) ?? 0;
-  const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to), startsAt: endOf(from, inner), endsAt: endOf(to, inner) }));
+  const [numbers, counts] = [new Map<string, number>(), new Map<number, number>()];
+  const brings = (edge: Edge): number => { // the values of each box, counted
+    const box = at(edge.from);
+    const key = `${box} ${valueOf(edge)}`;
+    const found = numbers.get(key) ?? counts.get(box) ?? 0;
+    if (!numbers.has(key)) counts.set(box, found + 1);
+    numbers.set(key, found);
+    return found;
+  };
+  const connections = level.edges.map((edge): Connection => ({ from: at(edge.from), to: at(edge.to), startsAt: endOf(edge.from, inner), endsAt: endOf(edge.to, inner), brings: edge.from.port === null ? brings(edge) : 0 }));
   const labels = level.edges.map((edge) => (isLabelled(edge.from) ? textWidth(labelOf(edge), 12) : 0));
   const wide = screen?.width ?? MOST_WIDTH;
   const arrange: Arrange = (indices, edges) => {
@@ -130,7 +139,7 @@ function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, screen?: F
     }, arranged.width);
     return { ...upright(arranged, some, tied), width };
   };
-  const key = JSON.stringify([sizes.map(({ width, height, rank }) => [width, height, rank]), connections.map(({ from, to, startsAt, endsAt }) => [from, to, startsAt, endsAt]), labels, screen]);
+  const key = JSON.stringify([sizes.map(({ width, height, rank }) => [width, height, rank]), connections.map(({ from, to, startsAt, endsAt, brings: value }) => [from, to, startsAt, endsAt, value]), labels, screen]);
   const arrangement = ARRANGED.get(key) ?? inColumns(arrange, sizes, connections, screen);
   if (ARRANGED.size > MOST_ARRANGED) ARRANGED.clear();
   ARRANGED.set(key, arrangement);
@@ -242,10 +251,14 @@ function isLabelled({ member, port }: End): boolean {
   return member !== null && port === null && member.kind !== "input" && member.kind !== "weight";
 }
 
+/** Returns what an edge brings: a value, or several. */
+function valueOf({ links }: Edge): string {
+  return links.length === 1 ? (links[0]?.value ?? "") : [...new Set(links.map(({ value }) => value))].join("\0");
+}
+
 /** Returns where each edge begins: each value of a box has a place of its own at its lower border, in the order of where they go. */
 function startsOf(edges: readonly Edge[], frame: Frame, bends: readonly (readonly Point[])[]): Point[] {
   const goals = new Map<Item, Map<string, number[]>>();
-  const valueOf = ({ links }: Edge): string => (links.length === 1 ? (links[0]?.value ?? "") : [...new Set(links.map(({ value }) => value))].join("\0"));
   edges.forEach((edge, index) => {
     const { member, port } = edge.from;
     if (member === null || port !== null) return;

@@ -165,8 +165,10 @@ class Router {
 const FIRST_BOXES = 30;
 /** No drawing with more boxes is tried at the start. */
 const MOST_BOXES = 150;
-/** If less than this would be shown, single groups are opened. */
+/** If less than this would be shown, wires may be cut, and members made fewer. */
 const FEW_BOXES = 8;
+/** If less than this would be shown, single groups are opened, too. */
+const SPARSE_BOXES = 12;
 
 export interface FirstOpen {
   /** In a difference: what changed, or holds something that did. */
@@ -174,15 +176,22 @@ export interface FirstOpen {
   readonly fits?: (open: ReadonlySet<Item>, isRich: boolean) => boolean;
   /** Makes the members of a group fewer until it fits. Returns whether it does; otherwise they stay as they were. */
   readonly shorten?: (group: Item, fits: () => boolean) => boolean;
+  /** Puts the first of those that are alike beside the others, if it fits. Returns whether it does; otherwise they stay as they were. */
+  readonly exemplify?: (run: Item, fits: (first: Item) => boolean) => boolean;
   readonly isShown?: (item: Item) => boolean;
 }
 
 /** Returns the groups that are open at the start: as many levels as fit, from the outside, once there are enough boxes without cutting wires. In a difference, those that changed come first. */
-export function firstOpen(root: Item, { changed, fits, shorten = () => false, isShown = () => true }: FirstOpen = {}): Set<Item> {
+export function firstOpen(root: Item, { changed, fits, shorten = () => false, exemplify = () => false, isShown = () => true }: FirstOpen = {}): Set<Item> {
   const isDifference = changed !== undefined && changed.size > 0;
   const count = (group: Item): number => group.children.filter((child) => child.kind !== "weight" && isShown(child)).length;
   const isPlain = (child: Item): boolean => child.isGroup && child.kind !== "run" && count(child) > 0;
-  const inside = (groups: Iterable<Item>, isWanted = (child: Item): boolean => (isDifference ? child.isGroup && changed.has(child) : isPlain(child))): Item[] => [...groups].flatMap(({ children }) => children.filter(isWanted));
+  const isCrowd = ({ kind, nodes }: Item): boolean => kind === "run" && nodes > 0;
+  const inside = (groups: Iterable<Item>, isWanted: (child: Item) => boolean): Item[] => [...groups].flatMap(({ children }) => children.filter(isWanted));
+  const below = (groups: Iterable<Item>): Item[] => [...groups].flatMap(({ children }) => {
+    const most = children.reduce((found, child) => (isCrowd(child) ? Math.max(found, child.nodes) : found), 0);
+    return children.filter((child) => (isDifference ? child.isGroup && changed.has(child) : isPlain(child) && child.nodes >= most)); // what is small beside a box of all layers says less than these
+  });
   const total = (open: ReadonlySet<Item>): number => [...open].reduce((sum, group) => sum + count(group) - 1, 1);
   let open = new Set<Item>([root]);
   const accepts = (tried: ReadonlySet<Item>): boolean => {
@@ -190,12 +199,12 @@ export function firstOpen(root: Item, { changed, fits, shorten = () => false, is
     if (fits === undefined || (isDifference && boxes > 2 * FIRST_BOXES)) return boxes <= FIRST_BOXES;
     return boxes <= MOST_BOXES && fits(tried, total(open) >= FEW_BOXES);
   };
-  let pending = inside([root]);
+  let pending = below([root]);
   while (pending.length > 0) {
     const deeper = new Set([...open, ...pending]);
     if (!accepts(deeper)) break;
     open = deeper;
-    pending = inside(pending);
+    pending = below(pending);
   }
   const openSingly = (groups: readonly Item[]): void => {
     for (let pending = groups; pending.length > 0;) {
@@ -205,10 +214,22 @@ export function firstOpen(root: Item, { changed, fits, shorten = () => false, is
         open.add(group);
         return true;
       });
-      pending = inside(next);
+      pending = below(next);
     }
   };
-  if (isDifference || total(open) < FEW_BOXES) openSingly(pending);
+  if (isDifference) openSingly(pending);
+  else if (total(open) < SPARSE_BOXES) openSingly(pending.sort((a, b) => b.nodes - a.nodes));
   if (isDifference && total(open) < FEW_BOXES) openSingly(inside(open, (child) => isPlain(child) && !open.has(child)));
+  if (isDifference || fits === undefined) return open;
+  for (const run of inside(open, isCrowd)) {
+    if (total(open) >= FEW_BOXES) break;
+    exemplify(run, (first) => {
+      const isSeen = (): boolean => accepts(new Set([...open, run, first]));
+      if (!isSeen() && !shorten(first, isSeen)) return false;
+      open.add(run).add(first);
+      return true;
+    });
+  }
+  openSingly(inside(open, (child) => (child.kind === "subgraph" || (child.kind === "node" && child.isGroup)) && !open.has(child))); // control flow says most
   return open;
 }

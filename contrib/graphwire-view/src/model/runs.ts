@@ -21,6 +21,8 @@ const MOST = 40;
 const AMONG_MODULES = 0.4;
 /** of about this number. */
 const RUNS = 8;
+/** Where operators between modules are runs, more inputs than a quarter of this are one box. */
+const MOST_ENDS = 24;
 
 /** Arranges everything in an item. Adds the runs to `all`. */
 export function arrange(root: Item, all: Item[]): void {
@@ -73,7 +75,8 @@ function number(item: Item, numbers: Map<string, number>, kinds: Map<Item, numbe
 function equalRuns(group: Item, kinds: ReadonlyMap<Item, number>, all: Item[]): void {
   for (const { members, turn } of repeated([...group.children], kinds)) {
     const run = inOne(group, members, all, turn);
-    if (turn > 1 && members.length > MOST) inSteps(run, Array.from({ length: members.length / turn }, (_, at) => members.slice(at * turn, (at + 1) * turn)), all);
+    const isOneClass = members.every(({ kind, type }) => kind === "module" && type === members[0]?.type);
+    if (turn > 1 && members.length > MOST && !isOneClass) inSteps(run, Array.from({ length: members.length / turn }, (_, at) => members.slice(at * turn, (at + 1) * turn)), all);
     manyRuns(run, all);
     const isAll = group.kind === "module" && group.type === "" && group.children.length === 1;
     if (!isAll || group.parent === null) continue;
@@ -130,7 +133,14 @@ function stepsIn(row: readonly Item[], kinds: ReadonlyMap<Item, number>): Item[]
     const covered = Math.min(row.length, last + middle) - first;
     if (covered > best.covered) best = { starts, length: middle, covered };
   }
-  return best.starts.map((start, index) => row.slice(start, best.starts[index + 1] ?? start + best.length));
+  const steps = best.starts.slice(0, -1).map((start, index) => row.slice(start, best.starts[index + 1]));
+  const rest = row.slice(best.starts.at(-1) ?? row.length);
+  const alike = (step: readonly Item[]): number => {
+    const other = step.findIndex((item, at) => rest[at] === undefined || kinds.get(item) !== kinds.get(rest[at]));
+    return other < 0 ? step.length : other;
+  };
+  const whole = steps.filter((step) => alike(step) === step.length); // the last step is as long as one before it, of which nothing is missing
+  return rest.length === 0 ? steps : [...steps, rest.slice(0, Math.max(...(whole.length > 0 ? whole : steps).map(alike)))];
 }
 
 /** Returns neighbours that are alike, or take turns in the same order, and how many of them are one turn. */
@@ -161,22 +171,15 @@ function repeated(given: readonly Item[], kinds: ReadonlyMap<Item, number>): { r
 }
 
 /** Divides members among runs, and those again. Among modules, many nodes in a row are one run. `isStrict` groups only what belongs together. */
-function manyRuns(group: Item, all: Item[], most = MOST, isStrict = false): void {
-  const isMember = ({ kind, mark, nodes }: Item): boolean => nodes > 0 && mark === null && kind !== "input" && kind !== "output";
-  const isSeen = (child: Item): boolean => isMember(child) && !isPassing(child);
-  const isPlain = (child: Item): boolean => isMember(child) && child.kind === "node" && !child.isGroup && child.calls.length === 0;
+function manyRuns(group: Item, all: Item[], most = MOST, isStrict = false, runs = RUNS): void {
+  const isPlain = (child: Item): boolean => isLeaf(child) && child.calls.length === 0;
   const isMixed = group.children.some((child) => isMember(child) && !isPlain(child));
   if (group.children.filter(isSeen).length <= (isMixed ? AMONG_MODULES : 1) * most) return;
-  const rows: Item[][] = [[]];
-  for (const child of group.children) {
-    if (isPlain(child)) rows.at(-1)?.push(child);
-    else rows.push([]);
-  }
-  for (const row of isMixed ? rows : []) if (row.filter(isSeen).length >= RUNS) manyRuns(inOne(group, row, all), all);
+  for (const row of isMixed ? rowsOf(group, isPlain) : []) if (row.filter(isSeen).length >= RUNS) manyRuns(inOne(group, row, all), all);
   const count = group.children.filter(isSeen).length;
   if (count <= most) return;
   const crossing = crossings(group.children);
-  const size = Math.ceil(count / Math.min(RUNS, most - 1));
+  const size = Math.ceil(count / Math.min(runs, most - 1));
   let [held, seen]: [Item[], number] = [[], 0];
   const close = (end: number): void => {
     const [members, rest] = [held.slice(0, end), held.slice(end)];
@@ -193,6 +196,44 @@ function manyRuns(group: Item, all: Item[], most = MOST, isStrict = false): void
     close(late.reduce((best, each) => (each[1] <= best[1] ? each : best), late[0] ?? [size, 0])[0]);
   }
   close(held.length);
+}
+
+function isMember({ kind, mark, nodes }: Item): boolean {
+  return nodes > 0 && mark === null && kind !== "input" && kind !== "output";
+}
+
+function isSeen(item: Item): boolean {
+  return isMember(item) && !isPassing(item);
+}
+
+/** Whether an item is an operator, alone or in a module of its own. */
+function isLeaf(item: Item): boolean {
+  return isMember(item) && item.kind === "node" && !item.isGroup;
+}
+
+/** Returns neighbours of a kind, in rows. */
+function rowsOf(group: Item, isWanted: (child: Item) => boolean): Item[][] {
+  const rows: Item[][] = [[]];
+  for (const child of group.children) {
+    if (isWanted(child)) rows.at(-1)?.push(child);
+    else if (child.kind !== "weight") rows.push([]);
+  }
+  return rows;
+}
+
+/** Makes runs of the operators between modules, each of a few. `isStrict` groups only what belongs together. */
+function leafRuns(group: Item, all: Item[], isStrict: boolean): void {
+  if (!group.children.some((child) => isMember(child) && !isLeaf(child))) return;
+  for (const row of rowsOf(group, isLeaf).flatMap((each) => (isStrict ? stretches(each) : [each]))) {
+    const count = row.filter(isSeen).length;
+    const parts = Array.from({ length: Math.ceil(count / RUNS) }, (): Item[] => []);
+    let seen = 0;
+    for (const item of row) {
+      parts[Math.min(parts.length - 1, Math.floor((seen * parts.length) / count))]?.push(item);
+      seen += Number(isSeen(item));
+    }
+    for (const part of parts) if (part.filter(isSeen).length > 1) inOne(group, part, all);
+  }
 }
 
 /** Divides neighbours: control flow stands alone, and what follows belongs to what is before it if it uses some of that. */
@@ -225,26 +266,53 @@ function unchangedRuns(group: Item, all: Item[]): void {
   }
 }
 
-/** Makes runs of the members of a group until it is seen as a whole, or they are few: first of what belongs together. Returns whether it is seen. `isTried`: otherwise all stays as it was. */
-export function shorten(group: Item, all: Item[], isSeen: () => boolean, isTried = false): boolean {
+/** Returns what gives a group its members of now again. */
+function restorer(group: Item, all: Item[]): () => void {
   const [before, count] = [[...group.children], all.length];
-  const restore = (): void => {
+  return () => {
     group.children.splice(0, Infinity, ...before);
-    for (const child of before) child.parent = group;
+    for (const item of within(group)) for (const child of item.children) child.parent = item;
     all.length = count;
   };
-  const tries = [true, false].flatMap((isStrict) => (isTried ? [9, 6, 4] : [24, 16, 12, 9, 6, 4]).map((most) => () => {
+}
+
+/**
+ * Makes runs of the members of a group until it is seen as a whole, or they are few: first of operators between modules, then of what
+ * belongs together. Returns whether it is seen. `isTried`: otherwise all stays as it was.
+ */
+export function shorten(group: Item, all: Item[], fits: () => boolean, isTried = false): boolean {
+  const restore = restorer(group, all);
+  const tries = [true, false].map((isStrict) => () => {
+    ends(group, all, MOST_ENDS);
+    leafRuns(group, all, isStrict);
+  });
+  tries.push(...[true, false].flatMap((isStrict) => (isTried ? [9, 6, 4] : [24, 16, 12, 9, 6, 4]).map((most) => () => {
     ends(group, all, most);
-    manyRuns(group, all, most, isStrict);
-  }));
-  if (before.some(({ tally }) => tally !== "")) tries.unshift(() => { unchangedRuns(group, all); });
-  if (isSeen()) return true;
+    manyRuns(group, all, most, isStrict, most);
+  })));
+  if (group.children.some(({ tally }) => tally !== "")) tries.unshift(() => { unchangedRuns(group, all); });
+  if (fits()) return true;
   for (const attempt of tries) {
     restore();
     attempt();
-    if (isSeen()) return true;
+    if (fits()) return true;
   }
   if (isTried) restore();
+  return false;
+}
+
+/** Puts the first of modules or steps that are alike beside one box of the others, if it is seen then. Returns whether it is; otherwise all stays as it was. */
+export function exemplify(run: Item, all: Item[], fits: (first: Item) => boolean): boolean {
+  const isStep = ({ kind, title }: Item): boolean => kind === "run" && title.startsWith(STEP);
+  const flat = (item: Item): Item[] => (item.kind === "run" && !isStep(item) ? item.children.flatMap(flat) : [item]);
+  const [first, ...others] = flat(run);
+  if (first === undefined || others.length < 2 || ![first, ...others].every((each) => each.kind === "module" || isStep(each))) return false;
+  const restore = restorer(run, all);
+  run.children.splice(0, Infinity, first, ...others);
+  first.parent = run;
+  manyRuns(inOne(run, others, all), all);
+  if (fits(first)) return true;
+  restore();
   return false;
 }
 
@@ -296,8 +364,8 @@ function titleOf(members: readonly Item[], turn: number, turns: number): string 
   const ends = nameOf(first) === nameOf(last) ? nameOf(first) : `${nameOf(first)}–${nameOf(last)}`;
   const isOne = turn === 1 && new Set(members.map((item) => withoutCall((item.calls.at(-1) ?? item).name))).size === 1; // one module, called again and again
   if (isOne && (!areNodes || first.calls.length > 0)) return `${nameOf(first)} · ${count} calls${areNodes ? "" : ` of ${named}`}`;
-  if (types.length > 1 && turn === 1) return areNodes ? named : ends;
-  const what = `${count} × ${types.length > 1 ? `(${named})` : named}`;
+  if (types.length > 1 && turn === 1) return areNodes ? named : nameOf(first) === nameOf(last) ? [...new Set(seen.map(nameOf))].slice(0, most).join(", ") : ends;
+  const what = types.length > 1 ? `${count} × (${named})` : `${seen.length.toLocaleString("en")} × ${named}`;
   return areNodes ? what : `${ends} · ${what}`;
 }
 

@@ -41,6 +41,9 @@ const MOST = 3000;
 /** The nodes that are not drawn, which the text over what stands for them tells. */
 const MOST_PASSED = 12;
 
+/** The least size of what is touched: 24 pixels at the least scale at which a drawing is read as a whole. */
+const TOUCHED = 27;
+
 /** The new elements that one frame makes. */
 const PORTION = 200;
 
@@ -161,8 +164,6 @@ export class Drawing {
       ...far.map((wire) => path(wire, false)),
       ...near.map((wire) => path(wire, true)),
       ...(texts ? open.map((box): Sprite => ({ key: box.caption, state: "", isFirst: false, make: () => boxTexts(box, null) })) : []),
-      ...boxes.filter((box) => !box.open).map(whole),
-      ...(texts ? [...far, ...near].filter(({ label }) => label !== "").map((wire): Sprite => ({ key: wire.points, state: "", isFirst: false, make: () => wireText(wire) })) : []),
       ...(texts ? [...far, ...near].filter(({ passed }) => passed !== "").map((wire): Sprite => {
         const item = passedItem(wire);
         const isFirst = !told.has(item);
@@ -170,6 +171,8 @@ export class Drawing {
         const isSelected = wire.links.some(({ via = [] }) => selected !== null && via.includes(selected));
         return { key: wire.links, state: `${isFirst} ${isSelected}`, isFirst: false, make: () => [passedMark(wire, item, isFirst, isSelected)] };
       }) : []),
+      ...boxes.filter((box) => !box.open).map(whole),
+      ...(texts ? [...far, ...near].filter(({ label }) => label !== "").map((wire): Sprite => ({ key: wire.points, state: "", isFirst: false, make: () => wireText(wire) })) : []),
     ];
   }
 
@@ -190,6 +193,7 @@ export class Drawing {
     const isRound = item.kind === "input" || item.kind === "output" || item.kind === "weight";
     const shape = svg("rect", { x, y, width, height, rx: open ? 8 : isRound ? Math.min(18, height / 2) : 5 });
     if (colour !== undefined && !open) shape.style.fill = colour.fill;
+    if (height < TOUCHED) group.append(touchArea(box));
     group.append(shape);
     const sign = { x: x + box.titleX + 14, y: y + (open ? HEADER / 2 + 1 : 13) };
     if (item.isGroup) group.append(toggleSign(sign, open));
@@ -338,6 +342,12 @@ function passedItem({ links }: Wire): Item {
 }
 
 /** Returns what says that a wire passes nodes that are not drawn, with their names and what each makes. */
+/** What is touched of something that is drawn smaller than a finger needs. */
+function touchArea({ x, y, width, height }: Rectangle): SVGElement {
+  const [across, along] = [Math.max(0, TOUCHED - width) / 2, Math.max(0, TOUCHED - height) / 2];
+  return svg("rect", { x: x - across, y: y - along, width: width + 2 * across, height: height + 2 * along, class: "area" });
+}
+
 function passedMark(wire: Wire, item: Item, isFirst: boolean, isSelected: boolean): SVGElement {
   const { x, y, width, height } = passedBox(wire);
   const nodes = [...new Set(wire.links.flatMap(({ via = [] }) => via))];
@@ -347,6 +357,7 @@ function passedMark(wire: Wire, item: Item, isFirst: boolean, isSelected: boolea
   return svg(
     "g",
     { class: `passed${isSelected ? " selected" : ""}`, "data-item": item.id, role: "button", "aria-label": `${wire.passed} ${label}`, ...(isFirst ? { id: `box-${item.id}` } : {}) },
+    touchArea({ x, y, width, height }),
     svg("rect", { x, y, width, height, rx: height / 2 }),
     svg("text", { x: x + width / 2, y: y + 12, "text-anchor": "middle" }, wire.passed),
     svg("title", {}, lines.join("\n")),
