@@ -230,6 +230,7 @@ export function firstOpen(root: Item, { changed, fits, shorten = () => false, ex
       return true;
     });
   }
-  openSingly(inside(open, (child) => (child.kind === "subgraph" || (child.kind === "node" && child.isGroup)) && !open.has(child))); // control flow says most
+  const control = inside(open, (child) => (child.kind === "subgraph" || (child.kind === "node" && child.isGroup)) && !open.has(child));
+  openSingly(control.sort((a, b) => b.nodes - a.nodes));
   return open;
 }

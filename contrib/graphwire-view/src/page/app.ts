@@ -19,6 +19,7 @@ import { remember, remembered, shortened, showPlace, shownText } from "./element
 import { categoryLegend } from "./signs.js";
 import { listenToKeys } from "./keys.js";
 import { linkOf, readLink, showLink } from "./links.js";
+import { differenceSentence } from "./panels/changes.js";
 import { detailsPanel } from "./panels/details.js";
 import { panelsOf, type Panel } from "./panels/all.js";
 import { outlineOf } from "./outline.js";
@@ -41,6 +42,7 @@ export interface Parts {
   readonly search: HTMLInputElement;
   readonly found: HTMLElement;
   readonly legend: HTMLElement;
+  readonly sentence: HTMLElement;
   readonly announcer: HTMLElement;
   readonly paper: HTMLElement;
 }
@@ -86,6 +88,7 @@ export class App implements Chooser {
     this.difference = difference;
     this.weightChanges = shown.facts.weightChanges === null ? null : (shown.facts.weightChanges.get(side.name) ?? new Map<string, WeightChange>());
     this.compared = shown.facts.compared.get(side.name) ?? "";
+    parts.sentence.textContent = difference === null ? "" : shownText(differenceSentence(this, difference)); // takes its place before something is drawn
 
     this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
     this.drawing = new Drawing(parts.drawing, parts.map, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); }, moved: () => { this.trail.move(); } });

@@ -9,7 +9,6 @@ import { showHelp } from "./keys.js";
 import { countText } from "../model/values.js";
 import { viewButtons } from "./view_buttons.js";
 import { readLink } from "./links.js";
-import { differenceSentence } from "./panels/changes.js";
 
 function part<E extends Element>(id: string, type: new () => E): E {
   const found = document.getElementById(id);
@@ -34,6 +33,7 @@ function freshParts(): Parts {
     search: part("search", HTMLInputElement),
     found: part("found", HTMLElement),
     legend: part("legend", HTMLElement),
+    sentence: part("sentence", HTMLElement),
     announcer: part("announcer", HTMLElement),
     paper: part("paper", HTMLElement),
   };
@@ -57,12 +57,9 @@ async function show(given: Opened, method?: string): Promise<void> {
   part("method-label", HTMLElement).hidden = names.length < 2;
   select.replaceChildren(...names.map((each) => html("option", { value: each, selected: each === name }, each)));
   select.onchange = () => { attempt(() => show(given, select.value)); };
-  const sentence = part("sentence", HTMLElement);
-  sentence.hidden = shown.difference === null;
-  sentence.textContent = "…";
+  part("sentence", HTMLElement).hidden = shown.difference === null;
   document.body.dataset["state"] = "open"; // the parts take their places before something is drawn
   app = new App(shown, freshParts());
-  sentence.textContent = shown.difference === null ? "" : shownText(differenceSentence(app, shown.difference));
   document.body.dataset["state"] = "shown";
   performance.mark("graphwire shown");
 }
