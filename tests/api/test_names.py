@@ -92,6 +92,24 @@ def test_a_save_names_what_it_refuses_and_renames_it_on_request(name):
     assert saved == graphwire.dumps(program, names="renamed")
 
 
+@pytest.mark.filterwarnings("ignore:weights or constants differ")
+def test_coded_and_edited_weights_are_renamed_with_their_parts():
+    class Holds(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in ("w\n", 'z"'):
+                self.register_buffer(name, torch.ones(2, 2))
+
+        def forward(self, x):
+            return x + self._buffers["w\n"] + self._buffers['z"']
+
+    program = export(Holds(), (torch.ones(2, 2),))
+    program.state_dict["w\n"] = program.state_dict['z"'] = torch.eye(2).to_sparse()
+    first, second = graphwire.loads(graphwire.dumps(program, names="renamed")).state_dict.values()
+    assert first is second
+    assert torch.equal(first.to_dense(), torch.eye(2))
+
+
 def test_other_programs_stay_as_they_are():
     program = export(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), (torch.ones(2),))
     assert graphwire.dumps(program, names="renamed") == graphwire.dumps(program)

@@ -20,7 +20,9 @@ from graphwire.analysis.validation.value_rules import (
 from graphwire.schema import VALUE_TABLES, Program
 from graphwire.schema.texts.metadata import EXACT_STACK, split_modules
 
-_PATHS: Final = frozenset(("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "fqn"))
+_PATHS: Final = frozenset(
+    ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "fqn", "edited_values")
+)
 """The fields with the qualified name of a weight, a constant or a module."""
 _ILLEGAL: Final = r"[\"\\\n\r\0\ud800-\udfff]"
 """What the rules refuse in a path, and the breaks that no code of Python has between quotes."""
@@ -81,9 +83,15 @@ class _Renaming:
         if isinstance(value, list):
             return [self.of(each, key) for each in value]
         if isinstance(value, dict):
-            renamed = self.path if key == "encoded_values" else self.name
-            return {renamed(name): self.of(each, name) for name, each in value.items()}
+            if key == "encoded_values":
+                return {self.path(name): self.encoded(each) for name, each in value.items()}
+            return {self.name(name): self.of(each, name) for name, each in value.items()}
         return value
+
+    def encoded(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Rename the payloads of a coded value, and the value that it is the same as. Its tree is the codec's own."""
+        same = {"same_as": legal_path(value["same_as"])} if "same_as" in value else {}
+        return {**value, "tensors": [legal_path(each) for each in value["tensors"]], **same}
 
     def module(self, row: Sequence[str]) -> list[str]:
         """Rename a module around a node: its key, its path, which may end with the number of a call, and its class."""
