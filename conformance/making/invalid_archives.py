@@ -824,6 +824,27 @@ def reference_cases() -> Iterator[Case]:
         "a negative offset",
         header({"first": {**tensor, "data_offsets": [-24, 0]}}, b""),
     )
+    none, half = (
+        {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]},
+        {"dtype": "F4", "data_offsets": [24, 25]},
+    )
+    for name, about, tree in (
+        ("metadata_text", "metadata that are a text", {"__metadata__": "x"}),
+        ("metadata_numbers", "metadata that are numbers", {"__metadata__": {"a": 1}}),
+        ("type", "a type that no row has", {"other": {**none, "dtype": "f32"}}),
+        ("shape", "a shape beyond all integers", {"other": {**none, "shape": [0, 2**62, 2]}}),
+        ("truth", "an offset that is a truth value", {"other": {**none, "data_offsets": [False, 0]}}),
+        (
+            "odd_pairs",
+            "pairs of numbers whose last size is odd",
+            {"other": {**none, "dtype": "F4", "shape": [1], "data_offsets": [24, 24]}},
+        ),
+        ("no_offsets", "an empty list of offsets", {"other": {**none, "data_offsets": []}}),
+        ("no_pairs", "pairs of numbers without a size", {"other": {**half, "shape": []}}),
+        ("empty_beyond", "no elements beyond the end", {"other": {**none, "data_offsets": [25, 25]}}),
+    ):
+        more = b"\x00" if name == "no_pairs" else b""
+        yield broken(f"safetensors_{name}", about, header({"first": tensor, **tree}, data + more))
     blob = sha256(data)
     index = json_bytes({"format": "graphwire-blobs", "version": 1})
     for name, rule, about, beside in (
@@ -838,6 +859,18 @@ def reference_cases() -> Iterator[Case]:
             "REF-24",
             "a folder of blobs of another version",
             {f"NAME/{blob_path(blob)}": data, "NAME/blobs.json": index.replace(b":1", b":2")},
+        ),
+        *(
+            (
+                f"blobs_version_{what}",
+                "REF-24",
+                f"a folder of blobs whose version is a {what}",
+                {
+                    f"NAME/{blob_path(blob)}": data,
+                    "NAME/blobs.json": index.replace(b":1", f":{version}".encode()),
+                },
+            )
+            for what, version in {"truth": "true", "float": "1.0", "one_of_two_fields": '1,"x":1'}.items()
         ),
         (
             "blobs_content",

@@ -292,7 +292,11 @@ async function readSafetensors(source: ByteSource, store: StoreReference, locati
   const found = new Map<string, Stored>();
   const ranges: (readonly [number, number])[] = [];
   for (const [name, entry] of mapOf(jsonOf(bytes.subarray(8), location, DEFAULT_LIMITS, "weights"), location)) {
-    if (name === "__metadata__") continue;
+    if (name === "__metadata__") {
+      const texts = entry === null ? [] : [...mapOf(entry, location).values()];
+      if (!texts.every((text) => typeof text === "string")) refuse("metadata that are no texts", location);
+      continue;
+    }
     const [stored, begin, end] = storedTensor(mapOf(entry, location), source, bytes.length, location);
     found.set(name, stored);
     ranges.push([begin, end]);
@@ -314,8 +318,11 @@ function storedTensor(entry: TreeMap, source: ByteSource, start: number, locatio
     return items.map((item) => (typeof item === "bigint" && item >= 0n && item < 1n << 63n ? item : refuse("no size", location)));
   };
   const sizes = integers(entry.get("shape"));
-  const [begin = 0n, end = 0n] = integers(entry.get("data_offsets"));
+  const [begin, end, ...more] = integers(entry.get("data_offsets"));
+  if (begin === undefined || end === undefined || more.length > 0) return refuse("offsets that are not two", location);
   if (dtype === undefined) return refuse("a tensor of an unknown type", location);
+  if (sizes.reduce((all, size) => all * (size === 0n ? 1n : size), 1n) >= 1n << 63n) refuse("a shape out of range", location);
+  if (dtype === "float4_e2m1fn_x2" && (sizes.at(-1) ?? 1n) % 2n === 1n) refuse("numbers that are no pairs", location);
   const shape = dtype === "float4_e2m1fn_x2" ? sizes.map((size, index) => (index === sizes.length - 1 ? size / 2n : size)) : sizes;
   const bytes = shape.reduce((all, size) => all * size, 1n) * BigInt(itemSize(dtype));
   if (end - begin !== bytes || end > BigInt(source.size - start)) refuse("a range of another length than its tensor", location);
@@ -326,7 +333,7 @@ async function openBlobs(store: StoreReference, file: OpenFile): Promise<OpenSto
   const folder = store.location === "" ? "" : `${store.location}/`;
   const marker = await file(`${folder}blobs.json`);
   const facts = mapOf(jsonOf(await marker.read(0, Math.min(marker.size, MAX_HEADER)), "blobs.json", DEFAULT_LIMITS, "weights"), "blobs.json");
-  if (facts.get("format") !== "graphwire-blobs" || facts.get("version") !== 1n) refuse("another version of blobs", "blobs.json");
+  if (facts.get("format") !== "graphwire-blobs" || facts.get("version") !== 1n || facts.size !== 2) refuse("another version of blobs", "blobs.json");
   return async (name) => {
     if (!/^[0-9a-f]{64}$/.test(name)) refuse("a blob that has no digest as its name", name);
     const source = await file(`${folder}${name.slice(0, 2)}/${name.slice(2)}`);

@@ -285,7 +285,8 @@ def _odd_record(chance: random.Random, members: list[Member]) -> None:
     chosen = [each for each in members if each.name.endswith(".pt") and each.data[:2] == b"PK"]
     chosen += [each for each in members if each.name == REFERENCES]
     if not chosen or chance.random() < 0.2:
-        chosen = [each for each in members if each.name.endswith("_config.json")]
+        configs = [each for each in members if each.name.endswith("_config.json")]
+        chosen = [each for each in configs if b"path_name" in each.data] or configs
     each = chance.choice(chosen)
 
     def change(inner: list[Member]) -> None:

@@ -218,7 +218,7 @@ def _check_marker(folder: interfaces.StoreFolder) -> None:
             tree = json.loads(file.read_at(0, min(file.size, _MARKER_BYTES)))
     except (ValueError, RecursionError):
         tree = None
-    if tree != _MARKER_TREE:
+    if tree != _MARKER_TREE or type(tree["version"]) is not int:  # True and 1.0 are equal to 1
         is_newer = type(tree) is dict and tree.get("format") == _MARKER_TREE["format"]
         raise ArchiveError(
             "the store of blobs has a version that this graphwire does not know"
