@@ -441,7 +441,7 @@ export class GraphwireFile {
         return { nbytes: held.size, checksums: new Map(held.crc === 0 ? [] : [["CRC-32", held.crc.toString(16).padStart(8, "0")]]) };
       }
       const { nbytes, sha256 } = elsewhere?.get(record) ?? { nbytes: 0n, sha256: "" };
-      const digest = nbytes <= CHUNK ? "SHA-256" : "SHA-256 of pieces";
+      const digest = nbytes <= CHUNK ? "SHA-256" : "SHA-256 of chunks";
       return sha256 === "" ? null : { nbytes: Number(nbytes), checksums: new Map([[digest, sha256]]) };
     };
   }

@@ -112,7 +112,7 @@ def _listed_digest(
     """Return the digest of a record that the file lists; None if it lists none, or if looking would ask a server again."""
     outside = None if references is None else references.records.get(record)
     if outside is not None:
-        kind = "sha256" if outside.nbytes <= CHUNK_BYTES else "pieces"
+        kind = "sha256" if outside.nbytes <= CHUNK_BYTES else "chunks"
         return f"{kind}:{outside.sha256}" if outside.sha256 else None
     sha256 = None if archive.is_remote else archive.listed_digest(record)
     return None if sha256 is None else f"sha256:{sha256}"

@@ -300,7 +300,7 @@ class Compared(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was compared of the weights, or of the constants, that both programs have."""
 
     same: dict[str, int] = {}
-    """How many are the same, by what says so: `elements`; `CRC-32`, `SHA-256` or `SHA-256 of pieces`, as the files list them;
+    """How many are the same, by what says so: `elements`; `CRC-32`, `SHA-256` or `SHA-256 of chunks`, as the files list them;
     or `shape` for those without elements. Equal CRC-32s are no proof."""
     differ: dict[str, ElementChange] = {}
     """Those that differ in type, shape or elements, by name, and by how much if elements were read."""

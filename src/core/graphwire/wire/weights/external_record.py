@@ -58,14 +58,14 @@ class ExternalRecord:
         """The digest of its bytes that the program's file lists; none if the caller chose other weights. Nothing is read."""
         stated, kind = (
             self.reference.sha256,
-            "SHA-256" if self._digest_kind == "sha256" else "SHA-256 of pieces",
+            "SHA-256" if self._digest_kind == "sha256" else "SHA-256 of chunks",
         )
         return {kind: stated} if stated and self.stores.checked and not self.stores.unusable else {}
 
     @property
     def _digest_kind(self) -> str:
         """The name of its digest in a cache: of few bytes it is their SHA-256."""
-        return "sha256" if self.nbytes <= CHUNK_BYTES else "pieces"
+        return "sha256" if self.nbytes <= CHUNK_BYTES else "chunks"
 
     @property
     def lends(self) -> bool:
