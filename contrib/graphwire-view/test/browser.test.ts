@@ -613,6 +613,33 @@ shown("a phone shows one part at a time", "transformer", async (page) => {
   assert.ok(await page.locator("#details h2").isVisible());
 }, { width: 390, height: 844 });
 
+/** Returns where the selected box is in the drawing, as shares of its width and height. */
+async function selectedAt(page: Page): Promise<{ x: number; y: number }> {
+  const [box, room] = [await page.locator("#drawing .box.selected").boundingBox(), await page.locator("#drawing").boundingBox()];
+  assert.ok(box !== null && room !== null);
+  return { x: (box.x + box.width / 2 - room.x) / room.width, y: (box.y + box.height / 2 - room.y) / room.height };
+}
+
+shown("a phone shows the drawing as it was after another part", "transformer", async (page) => {
+  for (const at of ["Details", "Program"]) {
+    const before = await selectedAt(page);
+    assert.ok(Math.abs(before.x - 0.5) < 0.01 && Math.abs(before.y - 0.5) < 0.2, JSON.stringify(before));
+    await page.locator("#places").getByRole("button", { name: at }).click();
+    await page.waitForTimeout(100);
+    await page.locator("#places").getByRole("button", { name: "Drawing" }).click();
+    await page.waitForTimeout(100);
+    assert.deepEqual(await selectedAt(page), before);
+  }
+}, { width: 390, height: 844, hash: "#node=layer_norm_2" });
+
+shown("what is opened first is in the middle once its details stand beside it", "transformer", async (page) => {
+  await page.locator("#drawing .box.group").first().dblclick();
+  await page.locator("#details h2").waitFor();
+  await page.waitForTimeout(200);
+  const { x } = await selectedAt(page);
+  assert.ok(Math.abs(x - 0.5) < 0.06, `${x}`);
+}, { width: 1440, height: 900 });
+
 if (browser !== null) {
   test("the output of a notebook shows a page in a frame, and other objects as tables", async () => {
     const { page, messages } = await browser.open(made("notebook.html"), { isFrame: true });

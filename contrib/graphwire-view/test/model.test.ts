@@ -11,6 +11,7 @@ import { captionOf, titleOf } from "../src/layout/boxes.js";
 import { inColumns, type Arrange } from "../src/layout/columns.js";
 import { layeredLayout } from "../src/layout/layered.js";
 import { inOrder, meets, type Arrangement, type Connection, type Rectangle, type Sized } from "../src/layout/places.js";
+import { withLoose } from "../src/layout/loose.js";
 import { firstFolding } from "../src/layout/first.js";
 import { labelBox, passedBox, pointsOn, titleWidth } from "../src/layout/labels.js";
 import { sceneOf } from "../src/layout/scene.js";
@@ -284,6 +285,27 @@ test("a program that is too tall for the screen stands in columns that fit, also
     const { width: most, height: tall } = inColumns(arrange, sizes, connections, { width: 60, height: 60 });
     assert.ok(most < 4000 && tall < 8000, "what fits no screen is as without one");
   }
+});
+
+test("what nothing reaches stands above what comes later in the program", async () => {
+  for (let seed = 1; seed <= 40; seed++) {
+    const sizes = boxes(30);
+    const isLoose = (index: number): boolean => index % ((seed % 5) + 3) === 2;
+    const connections = randomProgram(seed).slice(0, 30).flatMap(({ operands }, to) => (isLoose(to) ? [] : operands.filter((from) => !isLoose(from)).map((from): Connection => ({ from, to }))));
+    const found = withLoose(layeredLayout, sizes, connections);
+    assert.equal(found.bends.length, connections.length);
+    assert.equal(overlaps(sizes, found), 0, `seed ${seed}`);
+    const top = (index: number): number => found.places[index]?.y ?? 0;
+    for (const loose of sizes.keys()) {
+      const later = connections.map(({ to }) => to).filter((to) => to > loose);
+      const next = Math.min(...later);
+      if (isLoose(loose) && later.length > 0) assert.ok(top(loose) + (sizes[loose]?.height ?? 0) < top(next), `seed ${seed}: ${loose} above ${next}`);
+    }
+  }
+  const { side } = await shown(["counted.pt2"]);
+  const { boxes: drawn } = sceneOf(side.items.root, { open: new Set([side.items.root]), weights: false, reshapes: true, screen: SCREEN });
+  const below = new Map(drawn.map(({ item, y }) => [item.name, y]));
+  for (const name of ["add_", "mul_"]) assert.ok((below.get(name) ?? Infinity) < (below.get("sin") ?? 0), name);
 });
 
 test("neighbours stand in the order of the program, rather than against it", () => {

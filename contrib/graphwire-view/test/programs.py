@@ -354,6 +354,24 @@ def unrolled() -> ExportedProgram:
     return export(Unrolled(), (torch.ones(2, 50, 4),))
 
 
+class Counted(torch.nn.Module):
+    """Changes a buffer and an input before it computes anything: no node uses the results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = torch.nn.Buffer(torch.zeros(()))
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        self.count.add_(1)
+        seen.mul_(2)
+        return torch.relu(self.inner(x).sin())
+
+
+def counted() -> ExportedProgram:
+    return export(Counted(), (torch.ones(2, 4), torch.ones(3)))
+
+
 PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     transformer,
     changed_transformer,
@@ -371,4 +389,5 @@ PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
     calls,
     casts,
     unrolled,
+    counted,
 )

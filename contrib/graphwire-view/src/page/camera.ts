@@ -118,11 +118,13 @@ export class Camera {
     this.changed();
   }
 
-  /** Moves as little as possible so that a box is seen; its beginning, if it is larger than that. */
-  include(box: Rectangle): void {
+  /** Moves as little as possible so that a box is seen; its beginning, if it is larger than that. `amid` brings what was not seen across to the middle. */
+  include(box: Rectangle, amid = false): void {
     const { width, height } = this.size;
     const by = (start: number, length: number, room: number): number => Math.max(Math.min(0, room - NEAR - start - length * this.scale), NEAR - start) * Number(start < 0 || start + length * this.scale > room);
-    this.shift(by(box.x * this.scale + this.x, box.width, width), by(box.y * this.scale + this.y, box.height, height));
+    const across = by(box.x * this.scale + this.x, box.width, width);
+    const isCentred = amid && across !== 0 && box.width * this.scale + 2 * NEAR <= width;
+    this.shift(isCentred ? width / 2 - (box.x + box.width / 2) * this.scale - this.x : across, by(box.y * this.scale + this.y, box.height, height));
   }
 
   private wheel(event: WheelEvent): void {

@@ -79,10 +79,11 @@ export class Drawing {
     this.map = new Minimap(map, this.camera);
     host.addEventListener("click", (event) => { this.click(event); });
     new ResizeObserver(() => {
+      if (this.camera.size.width === 0) return; // on a phone another part is shown: this one stays as it is
       this.camera.measure();
       const box = this.decoration.selected === null ? undefined : this.scene?.boxOf.get(this.decoration.selected);
       if (this.camera.isFitted && this.scene !== null && this.camera.holds(this.scene)) this.camera.fit(this.scene);
-      else if (box !== undefined) this.camera.include(box); // the details beside it take place
+      else if (box !== undefined) this.camera.include(box, true); // the details beside it take place
       this.refresh();
     }).observe(host);
   }
