@@ -112,6 +112,15 @@ def test_the_page_names_every_command() -> None:
     }
 
 
+def test_the_help_names_the_codes_that_a_command_has(run) -> None:
+    said = {
+        name
+        for name in COMMANDS
+        if "1 problems or differences" in " ".join(run(name, "--help").stdout.split())
+    }
+    assert said == {name for name, codes in TABLE.items() if 1 in codes}
+
+
 @pytest.mark.parametrize(
     "command", [pytest.param(each, marks=[pytest.mark.slow] * (each == "check-plugin")) for each in LINES]
 )

@@ -32,9 +32,13 @@ OK, FAILED, INTERRUPTED, BROKEN_PIPE = 0, 2, 130, 141
 two are the codes of a shell for SIGINT and SIGPIPE."""
 
 _CODES = (
-    "Exit codes: 0 all is good; 1 problems or differences found; 2 it could not be done: a file cannot be read, or the arguments"
-    " are wrong."
+    "Exit codes: 0 all is good; {}2 it could not be done: a file cannot be read, or the arguments are wrong."
 )
+_FOUND = "1 problems or differences found; "
+_FINDS_NOTHING = frozenset(
+    ("inspect", "view", "convert", "strip", "weights", "plugins", "new-plugin", "completion", "schema")
+)
+"""The commands that never return 1: they look for no problems or differences."""
 
 
 _LIKENESS = 0.7
@@ -271,7 +275,7 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
     parser = _Parser(
         prog="graphwire",
         description="Inspect, convert, compare and verify files of exported PyTorch programs. Nothing in a file is executed.",
-        epilog=_CODES,
+        epilog=_CODES.format(_FOUND),
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     if not only and plugins:
@@ -284,7 +288,8 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
     else:
         known = COMMANDS if chosen in COMMANDS or not plugins else {**COMMANDS, **_commands_of_plugins()}
     for name, command in known.items():
-        each = commands.add_parser(name, help=command.help, epilog=_CODES)
+        codes = _CODES.format("" if name in _FINDS_NOTHING else _FOUND)
+        each = commands.add_parser(name, help=command.help, epilog=codes)
         if chosen == name:
             from graphwire.cli.options import add_options
 
