@@ -620,6 +620,27 @@ async function selectedAt(page: Page): Promise<{ x: number; y: number }> {
   return { x: (box.x + box.width / 2 - room.x) / room.width, y: (box.y + box.height / 2 - room.y) / room.height };
 }
 
+shown("a phone cuts no button and no colour at its border", "transformer", async (page) => {
+  for (const each of await page.locator("#view button:visible, #legend li").all()) {
+    const box = await each.boundingBox();
+    assert.ok(box !== null && box.x >= 0 && box.x + box.width <= 390, await each.innerText());
+  }
+  assert.ok((await page.locator("#legend").evaluate((each) => each.scrollWidth - each.clientWidth)) <= 0);
+}, { width: 390, height: 844 });
+
+shown("the interface says what a program changes in place", "counted", async (page) => {
+  const text = await panelText(page);
+  assert.match(text, /Also changes the buffer count \(add_\) changes the input seen \(mul_\)/);
+  assert.match(text, /Buffers 1 \(1 element, 4 B\)/);
+});
+
+shown("the details of a module say what it takes, what it gives, and its weights", "transformer", async (page) => {
+  await page.locator("#drawing .box.group").first().click();
+  const text = await panelText(page, "#details");
+  assert.match(text, /Takes .*float32 .*Gives .*float32 .*Weights [\d,]+ elements of parameters/);
+  assert.ok(text.includes("qkv.weight float32 [96, 32]"), text);
+});
+
 shown("a phone shows the drawing as it was after another part", "transformer", async (page) => {
   for (const at of ["Details", "Program"]) {
     const before = await selectedAt(page);
@@ -633,6 +654,10 @@ shown("a phone shows the drawing as it was after another part", "transformer", a
 }, { width: 390, height: 844, hash: "#node=layer_norm_2" });
 
 shown("what is opened first is in the middle once its details stand beside it", "transformer", async (page) => {
+  await page.mouse.move(410, 700);
+  await page.mouse.down();
+  await page.mouse.move(700, 700, { steps: 4 }); // where the details will be
+  await page.mouse.up();
   await page.locator("#drawing .box.group").first().dblclick();
   await page.locator("#details h2").waitFor();
   await page.waitForTimeout(200);

@@ -1,6 +1,6 @@
 /** The interface of a program as its author wrote it, and what a call changes besides. */
 
-import { interfaceOf, targetOf, type Interface, type InterfaceTree, type Program } from "graphwire-js";
+import { interfaceOf, namesIn, targetOf, type Interface, type InterfaceTree, type Program } from "graphwire-js";
 
 export interface Effect {
   readonly what: string;
@@ -34,6 +34,7 @@ export function faceOf(program: Program): Face {
     if (what === undefined || !("arg" in spec.value)) return [];
     return [{ what, target: targetOf(spec.value), value: (spec.value.arg as { readonly name: string }).name }];
   });
+  effects.push(...inPlace(program));
   const positions = (specs: readonly { readonly variant: string }[], variants: readonly string[]): number[] =>
     specs.flatMap(({ variant }, index) => (variants.includes(variant) ? [index] : []));
   const given = [...face.inputs, ...face.keywords].flatMap((tree) => leafNames(tree, tree.name));
@@ -44,6 +45,24 @@ export function faceOf(program: Program): Face {
     inputNames: new Map(positions(inputs, ["user_input", "constant_input"]).map((position, index) => [position, given[index] ?? ""])),
     outputNames: new Map(positions(outputs, ["user_output"]).map((position, index) => [position, made[index] ?? ""])),
   };
+}
+
+const HELD: Readonly<Partial<Record<string, string>>> = { buffer: "buffer", parameter: "parameter", user_input: "input" };
+
+/** Returns what nodes of the graph change in place, each once: PyTorch ends the names of such operators with `_`. */
+function inPlace({ graph_module: { graph, signature } }: Program): Effect[] {
+  const held = new Map(signature.input_specs.flatMap(({ variant, value }) => {
+    const what = HELD[variant];
+    if (what === undefined || !("arg" in value)) return [];
+    const name = "name" in value.arg ? value.arg.name : (namesIn(value.arg)[0] ?? "");
+    return [[name, { what: `changes the ${what}`, target: targetOf(value) || name }] as const];
+  }));
+  return graph.nodes.flatMap(({ target, inputs: [first], outputs }): Effect[] => {
+    const changed = first !== undefined && /[^_]_(\.\w+)?$/.test(target) ? (namesIn(first.arg)[0] ?? "") : "";
+    const found = held.get(changed);
+    held.delete(changed);
+    return found === undefined ? [] : [{ ...found, value: outputs.flatMap(namesIn)[0] ?? changed }];
+  });
 }
 
 const KEYED: ReadonlySet<string> = new Set(["builtins.dict", "collections.OrderedDict", "collections.defaultdict"]);

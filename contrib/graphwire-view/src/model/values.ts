@@ -179,8 +179,8 @@ export function numberText(value: number): string {
 }
 
 /** `3 nodes`, `1 node` */
-export function plural(count: number, word: string): string {
-  return `${countText(count)} ${word}${count === 1 ? "" : "s"}`;
+export function plural(count: number | bigint, word: string): string {
+  return `${countText(count)} ${word}${Number(count) === 1 ? "" : "s"}`;
 }
 
 /** Returns the integers of an argument; none if it is something else. */

@@ -342,7 +342,7 @@ export class App implements Chooser {
     this.trail.show(this.scene);
     this.drawing.show(this.scene, this.decoration());
     if (before === undefined && keep) camera.fit(this.scene);
-    else if (after !== undefined) camera.include(after);
+    else if (after !== undefined) camera.include(after, true);
     this.tabs.refresh();
     this.showDetails();
     this.showToggles();

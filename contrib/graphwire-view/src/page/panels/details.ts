@@ -4,7 +4,7 @@ import { titleOf } from "../../layout/boxes.js";
 import { defaultsOf } from "../../model/defaults.js";
 import { framesOf, originsOf, otherMetadata, type Origin } from "../../model/metadata.js";
 import { MARK_SIGNS, tallyText } from "../../model/difference.js";
-import type { Item, Mark } from "../../model/items.js";
+import { within, withoutCall, type Item, type Mark } from "../../model/items.js";
 import { argumentPieces, bytesText, countText, deviceText, numberText, scaledText, sizesText, valueFacts, type Piece } from "../../model/values.js";
 import { histogram, whereIs } from "./tables.js";
 import type { Context } from "../context.js";
@@ -21,7 +21,7 @@ const KIND_WORDS: Readonly<Record<string, string>> = {
 export function detailsPanel(context: Context, item: Item): HTMLElement {
   const { node } = item;
   const made = html("div", {}, html("p", { class: "quiet" }, KIND_WORDS[item.kind] ?? "", where(context, item)), html("h2", {}, item.kind === "node" ? item.name : titleOf(item)));
-  const parts = node === null ? [groupFacts(context, item), results(item)] : [operator(context, item), inputs(context, item), results(item), cost(context, item)];
+  const parts = node === null ? [groupFacts(context, item), ...moduleParts(context, item), results(item)] : [operator(context, item), inputs(context, item), results(item), cost(context, item)];
   const changes = changesOf(context, item);
   if (changes !== null) made.append(changes);
   made.append(...[...parts, linksSection(context, "Used by", item.users.map(({ to }) => to)), ...(node === null ? [linksSection(context, "Made from", item.operands.map(({ from }) => from))] : [])].filter((part) => part !== null));
@@ -122,6 +122,28 @@ function groupFacts(context: Context, item: Item): HTMLElement | null {
   if (!item.isGroup) return null;
   const act = html("button", { type: "button", click: () => { context.toggle(item); } }, context.isOpen(item) ? "Fold" : "Unfold");
   return html("div", {}, facts([["Path", item.label], ["Class", item.type], ["Nodes", countText(item.nodes)], ["Weights", item.bytes === 0 ? "" : `${bytesText(item.bytes)}${item.sharesWith === null ? "" : `, those of ${item.sharesWith.label}`}`]]), item.kind === "program" ? null : act);
+}
+
+/** What a module, or a run of them, takes from outside and gives to it, and its weights. */
+function moduleParts(context: Context, item: Item): (HTMLElement | null)[] {
+  if (item.kind !== "module" && item.kind !== "run") return [];
+  const inside = new Set(within(item));
+  const [takes, gives] = [new Map<string, Item>(), new Map<string, Item>()];
+  for (const each of inside) {
+    for (const { from, value } of each.operands) if (!inside.has(from) && from.kind !== "weight") takes.set(value, from);
+    for (const { to, value } of each.users) if (!inside.has(to)) gives.set(value, each);
+  }
+  const values = (title: string, found: ReadonlyMap<string, Item>): HTMLElement | null => found.size === 0 ? null : section(title, longList("links", [...found], ([value, from]) => html("li", {}, itemLink(context, from), html("span", { class: "quiet" }, ` ${valueFacts(from.scope.graph, value).type}`)), ([value]) => value));
+  const owners = [...inside].filter((each) => each.kind === "module" && (each === item || each.parent?.kind !== "module")).map(({ name }) => `${withoutCall(name)}.`);
+  const side = context.sideOf(item);
+  const weights = side.weights.filter(({ name }) => owners.some((owner) => name.startsWith(owner)));
+  const rows = longTable(["Name", "Type"], weights, ({ name, value, dtype, shape }) => {
+    const made = item.scope.makers.get(value);
+    return [made === undefined ? word(name) : textButton(name, () => { context.reveal(made); }), `${dtype} ${shape}`];
+  }, { first: 20, text: ({ name }) => name });
+  const parameters = weights.filter(({ role, tiedTo }) => role === "parameter" && tiedTo === "");
+  const count = countText(parameters.reduce((sum, { elements }) => sum + elements, 0));
+  return [values("Takes", takes), values("Gives", gives), weights.length === 0 ? null : section("Weights", html("p", { class: "quiet" }, `${count} elements of parameters`), rows)];
 }
 
 function cost(context: Context, item: Item): HTMLElement | null {

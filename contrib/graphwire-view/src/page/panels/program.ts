@@ -87,7 +87,7 @@ function about({ side }: Context): HTMLElement {
     const held = side.weights.filter((weight) => weight.role === role);
     const tied = held.filter(({ tiedTo }) => tiedTo !== "").map(({ name, tiedTo }) => `${name} is tied to ${tiedTo}`);
     const ties = tied.length === 0 ? "" : `; ${tied.slice(0, 3).join(", ")}${tied.length > 3 ? `, and ${plural(tied.length - 3, "other")}` : ""}`;
-    return sizes.count === 0 ? "" : `${countText(sizes.count)} (${countText(sizes.elements)} elements, ${bytesText(sizes.bytes)}${ties})`;
+    return sizes.count === 0 ? "" : `${countText(sizes.count)} (${plural(sizes.elements, "element")}, ${bytesText(sizes.bytes)}${ties})`;
   };
   return section(
     "About",
