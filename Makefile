@@ -86,11 +86,13 @@ demo: $(INSTALLED)-torch
 # worker eight seconds; what fails runs again, and shows its values.
 WHOLE := --assert=plain --line-coverage-floor $(COVERAGE_FLOOR)
 AGAIN := { $(PYTHON) -m pytest -q --last-failed --last-failed-no-failures none $(OTHERS); exit 1; }
+# A test that hangs ends its worker, which prints where each of its threads stands, and fails by name.
+STUCK := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(OTHERS) $(or $(strip $(PYTEST_ARGS)),$(WHOLE) || $(AGAIN))
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(STUCK) -m "not slow" $(OTHERS) $(or $(strip $(PYTEST_ARGS)),$(WHOLE) || $(AGAIN))
 
 test-slow: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m slow $(OTHERS) $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(STUCK) -m slow $(OTHERS) $(PYTEST_ARGS)
 
 test-all: test test-slow
 

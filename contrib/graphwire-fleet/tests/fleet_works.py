@@ -170,11 +170,13 @@ def until(true: Callable[[], Any]) -> None:
 
 
 RUN = """
+import signal
 import sys
 from pathlib import Path
 from fleet_works import Deeds, Kept, Words
 from graphwire.cli.terminal import Output
 from graphwire_fleet.engine import run
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background without it
 files, kept, log, *ray = sys.argv[1:]
 options = {"workers": 2, "batch_files": 2, "ray": ray[0] if ray else None}
 run(Words(files), Deeds(0.02, log), Kept(Path(kept)), Output(), doing="Trying", **options)
