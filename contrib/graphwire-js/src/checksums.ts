@@ -3,16 +3,16 @@
 import { blake2b } from "@noble/hashes/blake2.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
-const TABLE = Uint32Array.from({ length: 256 }, (_, index) => {
+const TABLE = Int32Array.from({ length: 256 }, (_, index) => {
   let value = index;
   for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0xedb88320 : value >>> 1;
-  return value >>> 0;
+  return value;
 });
 
 /** Continues a CRC-32 (0 at the beginning) with more bytes. */
 export function crc32(bytes: Uint8Array, before = 0): number {
   let value = ~before;
-  for (const byte of bytes) value = (TABLE[(value ^ byte) & 255] as number) ^ (value >>> 8);
+  for (let at = 0; at < bytes.length; at++) value = (TABLE[(value ^ (bytes[at] as number)) & 255] as number) ^ (value >>> 8); // an iterator takes six times as long at first
   return ~value >>> 0;
 }
 

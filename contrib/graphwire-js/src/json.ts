@@ -16,9 +16,9 @@ const WORDS: ReadonlyMap<string, Tree> = new Map<string, Tree>([
 const ESCAPES: Readonly<Record<string, string>> = {
   '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t",
 };
+/** Shorter integers are numbers without loss. */
+const SHORT = 15;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
-// eslint-disable-next-line no-control-regex
-const PLAIN_TEXT = /[^"\\\u0000-\u001f]*/y;
 const WORD = /-?[A-Za-z]+/y;
 const HEX4 = /[0-9a-fA-F]{4}/y;
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -26,6 +26,9 @@ const SPACE = /[ \t\r\n]*/y;
 const WRAPPED = /^\$+(?:bytes|float)$/;
 /** Without a group that repeats: for a long text, such a one exhausts the stack of regular expressions. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** Codes of characters. */
+const [QUOTE, COMMA, MINUS, ZERO, NINE, COLON, LIST, BACKSLASH, LIST_END, OPEN, CLOSE, FIRST_SURROGATE] = [34, 44, 45, 48, 57, 58, 91, 92, 93, 123, 125, 0xd800] as const;
 
 export interface JsonOptions {
   /** Whether `{"$bytes": …}` and `{"$float": …}` are bytes and floats. Configs and other records of an archive have none. */
@@ -80,20 +83,20 @@ class JsonParser {
     if (code <= 32) this.match(SPACE);
   }
 
-  private take(character: string): boolean {
-    if (this.text[this.at] !== character) return false;
+  private take(character: number): boolean {
+    if (this.text.charCodeAt(this.at) !== character) return false;
     this.at += 1;
     return true;
   }
 
   private value(): Tree {
     this.space();
-    switch (this.text[this.at]) {
-      case "{":
+    switch (this.text.charCodeAt(this.at)) {
+      case OPEN:
         return this.object();
-      case "[":
+      case LIST:
         return this.array();
-      case '"':
+      case QUOTE:
         this.meter.leaf();
         return this.string();
       default:
@@ -103,6 +106,8 @@ class JsonParser {
   }
 
   private number(): bigint | number | undefined {
+    const first = this.text.charCodeAt(this.at);
+    if (!(first === MINUS || (first >= ZERO && first <= NINE))) return undefined;
     const found = this.match(NUMBER);
     if (found === null) return undefined;
     const [digits, fraction, exponent] = found;
@@ -110,7 +115,7 @@ class JsonParser {
       if (digits.length > MAX_DIGITS) {
         throw new GraphwireError("limit", `an integer has more than ${MAX_DIGITS} digits`);
       }
-      return BigInt(digits);
+      return BigInt(digits.length < SHORT ? Number(digits) : digits);
     }
     const value = Number(digits);
     if (!Number.isFinite(value) && this.options.lastKeyCounts !== true) throw this.fault("a float out of range");
@@ -126,18 +131,32 @@ class JsonParser {
     throw this.fault(start < this.text.length ? "an unexpected character" : "an unexpected end");
   }
 
+  /** Returns a text. Most have no escapes: a loop reads these faster than a pattern. */
   private string(): string {
-    this.at += 1;
+    const start = ++this.at;
+    for (let at = start; ; at++) {
+      const code = this.text.charCodeAt(at);
+      if (code === QUOTE) {
+        this.at = at + 1;
+        return this.text.slice(start, at);
+      }
+      if (!(code >= 32 && code < FIRST_SURROGATE) || code === BACKSLASH) return this.escaped(); // at the end it is NaN
+    }
+  }
+
+  private escaped(): string {
     let found = "";
     for (;;) {
-      found += this.match(PLAIN_TEXT)?.[0] ?? "";
-      const end = this.text[this.at];
+      const start = this.at;
+      let end = this.text.charCodeAt(start);
+      while (end >= 32 && end !== QUOTE && end !== BACKSLASH) end = this.text.charCodeAt(++this.at);
+      found += this.text.slice(start, this.at);
       this.at += 1;
-      if (end === '"') {
+      if (end === QUOTE) {
         if (this.options.loneSurrogates !== true && LONE_SURROGATE.test(found)) throw this.fault("a lone surrogate");
         return found;
       }
-      if (end !== "\\") throw this.fault("an unfinished text");
+      if (end !== BACKSLASH) throw this.fault("an unfinished text");
       const escape = this.text[this.at] ?? "";
       this.at += 1;
       if (escape === "u") {
@@ -157,12 +176,12 @@ class JsonParser {
     this.at += 1;
     const found: Tree[] = [];
     this.space();
-    if (!this.take("]")) {
+    if (!this.take(LIST_END)) {
       do {
         found.push(this.value());
         this.space();
-      } while (this.take(","));
-      if (!this.take("]")) throw this.fault("an unfinished list");
+      } while (this.take(COMMA));
+      if (!this.take(LIST_END)) throw this.fault("an unfinished list");
     }
     this.meter.leave();
     return found;
@@ -173,18 +192,18 @@ class JsonParser {
     this.at += 1;
     const found = new Map<string, Tree>();
     this.space();
-    if (!this.take("}")) {
+    if (!this.take(CLOSE)) {
       do {
         this.space();
-        if (this.text[this.at] !== '"') throw this.fault("a key that is not text");
+        if (this.text.charCodeAt(this.at) !== QUOTE) throw this.fault("a key that is not text");
         const key = this.string();
         this.space();
-        if (!this.take(":")) throw this.fault("a key without a value");
+        if (!this.take(COLON)) throw this.fault("a key without a value");
         if (this.options.lastKeyCounts === true) found.set(key, this.value());
         else addKey(found, key, this.value());
         this.space();
-      } while (this.take(","));
-      if (!this.take("}")) throw this.fault("an unfinished dict");
+      } while (this.take(COMMA));
+      if (!this.take(CLOSE)) throw this.fault("an unfinished dict");
     }
     this.meter.leave();
     return this.options.wrapped === true && found.size === 1 ? unwrapped(found) : found;

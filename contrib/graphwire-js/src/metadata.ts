@@ -9,10 +9,16 @@ export type ModuleRow = readonly [key: string, path: string, type: string];
 
 const EXACT = "graphwire.nn_module_stack";
 
+/** What was read last: neighbours are in the same module. */
+let last: { readonly text: string; readonly rows: readonly ModuleRow[] } = { text: "[]", rows: [] };
+
 /** Returns the modules around a node, outermost first; none if the metadata has none, or wrong ones. */
-export function modulesOfMetadata(metadata: ReadonlyMap<string, string>): ModuleRow[] {
+export function modulesOfMetadata(metadata: ReadonlyMap<string, string>): readonly ModuleRow[] {
   const exact = metadata.get(EXACT);
-  if (exact !== undefined) return exactRows(exact);
+  if (exact !== undefined) {
+    if (exact !== last.text) last = { text: exact, rows: exactRows(exact) };
+    return last.rows;
+  }
   const rows = (metadata.get("nn_module_stack") ?? "").split(";").map(splitRow);
   return rows.every((row) => row !== null) ? rows : [];
 }

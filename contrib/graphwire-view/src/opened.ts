@@ -42,7 +42,9 @@ async function opened(what: Openable, facts: FileFacts): Promise<Omit<OpenedFile
 }
 
 async function inflated(base64: string): Promise<Uint8Array> {
-  const packed = Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
+  const text = atob(base64.trim());
+  const packed = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) packed[at] = text.charCodeAt(at); // a callback for each takes seven times as long
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

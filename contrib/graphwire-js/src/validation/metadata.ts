@@ -38,14 +38,18 @@ const GRAMMARS: ReadonlyMap<string, Type<unknown>> = new Map([
 /** The text of any JSON is read as by Python; that of the others is RFC 8259. */
 const AS_PYTHON = { loneSurrogates: true, words: true, lastKeyCounts: true };
 
+/** The last text of each key that was right: neighbours are in the same module. */
+const RIGHT = new Map<string, string>();
+
 /** Checks the texts of a node, a value or a module that have a grammar. */
 export function checkMetadata(metadata: ReadonlyMap<string, string>, place: string): void {
   checkTrace(metadata.get("stack_trace") ?? "", place);
   for (const [key, type] of GRAMMARS) {
     const given = metadata.get(key);
-    if (given === undefined) continue;
+    if (given === undefined || given === RIGHT.get(key)) continue;
     const at = `${place}.metadata[${JSON.stringify(key)}]`;
     parsed(at, () => readAs(type, parseJson(given, undefined, type === ANY ? AS_PYTHON : { lastKeyCounts: true }), ""));
+    RIGHT.set(key, given);
   }
 }
 

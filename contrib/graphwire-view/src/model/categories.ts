@@ -31,10 +31,23 @@ export function withoutUnderscores(text: string): string {
   return text.slice(start, end);
 }
 
-/** Returns the name of an item's operator, without library, overload and outer underscores: `add` for `torch.ops.aten.add_.Tensor`. */
-function operatorName({ type }: Item): string {
+interface Operator {
+  /** Without library, overload and outer underscores: `add` for `torch.ops.aten.add_.Tensor`. */
+  readonly name: string;
+  readonly passes: boolean;
+}
+
+const OPERATORS = new Map<string, Operator>();
+
+/** Returns what the name of an item's operator says. */
+function operatorOf({ type }: Item): Operator {
+  const known = OPERATORS.get(type);
+  if (known !== undefined) return known;
   const parts = type.replace(/^torch\.ops\./, "").split(".");
-  return withoutUnderscores(parts[1] ?? parts[0] ?? "");
+  const name = withoutUnderscores(parts[1] ?? parts[0] ?? "");
+  const made = { name, passes: PASSING.test(name) };
+  OPERATORS.set(type, made);
+  return made;
 }
 
 const KNOWN = new Map<string, Category>();
@@ -44,7 +57,7 @@ export function categoryOf(item: Item): Category {
   if (item.children.length > 0) return "control";
   const known = KNOWN.get(item.type);
   if (known !== undefined) return known;
-  const name = operatorName(item);
+  const { name } = operatorOf(item);
   const found = CATEGORIES.find(({ names }) => names.test(name))?.category ?? "other";
   KNOWN.set(item.type, found);
   return found;
@@ -57,10 +70,10 @@ export function isPassing(item: Item): boolean {
 }
 
 function onlyPasses(item: Item): boolean {
-  const name = operatorName(item);
+  const { name, passes } = operatorOf(item);
   const { graph } = item.scope;
   const isOfSizes = item.values.length > 0 && item.values.every((value) => graph.sym_int_values.has(value) || graph.sym_bool_values.has(value) || graph.sym_float_values.has(value));
-  return isOfSizes ? name !== "item" && name !== "local_scalar_dense" : PASSING.test(name) && (item.operands.length > 0 || item.values.length === 0);
+  return isOfSizes ? name !== "item" && name !== "local_scalar_dense" : passes && (item.operands.length > 0 || item.values.length === 0);
 }
 
 /** Whether a node makes sizes alone, which boxes that use them do not show as wires. */
@@ -70,7 +83,7 @@ export function makesSizes(item: Item): boolean {
 
 /** What the box of an operator says of its arguments, such as `3×3, 64 /2`. */
 export function argumentsText(item: Item): string {
-  const name = operatorName(item);
+  const { name } = operatorOf(item);
   const weight = item.operands.find(({ argument }) => argument === "weight");
   const sizes = weight === undefined ? [] : (weight.from.scope.graph.tensor_values.get(weight.value)?.sizes ?? []).map((size) => (size.variant === "as_int" ? String(size.value) : ""));
   if (sizes.includes("")) return "";

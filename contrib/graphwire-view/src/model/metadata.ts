@@ -1,6 +1,6 @@
 /** Reads the texts in a node's metadata: the modules that called it, its stack trace, its provenance. */
 
-import { modulesOfMetadata, type GraphModule, type Node } from "graphwire-js";
+import { modulesOfMetadata, type GraphModule, type ModuleRow, type Node } from "graphwire-js";
 
 /** A module on the way from the program to a node. */
 export interface ModuleStep {
@@ -9,12 +9,20 @@ export interface ModuleStep {
   readonly type: string;
 }
 
+/** The steps of rows that neighbours share. */
+const STEPS = new WeakMap<readonly ModuleRow[], readonly ModuleStep[]>();
+
 /** Returns the modules around a node, outermost first, without the program itself. */
-export function moduleSteps(node: Pick<Node, "metadata">): ModuleStep[] {
-  return modulesOfMetadata(node.metadata).flatMap(([key, path, type]) => {
+export function moduleSteps(node: Pick<Node, "metadata">): readonly ModuleStep[] {
+  const rows = modulesOfMetadata(node.metadata);
+  const known = STEPS.get(rows);
+  if (known !== undefined) return known;
+  const steps = rows.flatMap(([key, path, type]) => {
     const [call] = path.includes("@") ? [] : (/@\d+$/.exec(key) ?? []); // torch says in the key alone which call it is
     return path === "" ? [] : [{ path: `${path}${call ?? ""}`, type }];
   });
+  STEPS.set(rows, steps);
+  return steps;
 }
 
 /** Returns the class of the program's own module; empty if it is not known. */
