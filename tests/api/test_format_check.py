@@ -14,6 +14,8 @@ from given_plugins import registry_with
 import graphwire
 from graphwire.errors import FormatError
 from graphwire.hooks import Tree
+from graphwire.wire.document import write_document
+from graphwire_plugins.json_format import JsonFormat
 
 FAULTS: dict[str, Callable[[Any], bytes]] = {
     "everything is empty": lambda tree: b"{}",
@@ -65,6 +67,67 @@ def test_a_format_that_loses_something_writes_nothing(
     graphwire.convert(plain, path, format="faulty", registry=registry, check_format=False)
     assert path.read_bytes() != b"old"
     graphwire.save(program, path, format="faulty", registry=registry, check_format=False)
+
+
+def _without_nodes(program: Any) -> Any:
+    program.graph_module.graph.nodes.clear()
+    return program
+
+
+RECORDS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "everything is empty": ("encode_records", lambda given: b"{}", "does not read what it wrote"),
+    "no bytes": (
+        "encode_records",
+        lambda given: bytearray(b"{}"),
+        "`encode_records` .* returns a bytearray, not bytes",
+    ),
+    "nodes are lost before": (
+        "encode_records",
+        lambda given: JsonFormat().encode_records(_without_nodes(given)),
+        "changes the records that it encodes",
+    ),
+    "nodes are lost behind": (
+        "encode_records",
+        lambda given: (JsonFormat().encode_records(given), _without_nodes(given))[0],
+        "changes the records that it encodes",
+    ),
+    "records are read without nodes": (
+        "decode_program",
+        lambda data: _without_nodes(JsonFormat().decode_program(data)),
+        "does not read what it wrote: it reads something else",
+    ),
+    "records are not read": ("decode_program", lambda data: 1 / 0, "`decode_program` .* ZeroDivisionError"),
+    "another thing is read": ("decode_program", lambda data: {}, "returns a dict, not a Program or None"),
+}
+
+
+@pytest.mark.parametrize("fault", RECORDS)
+def test_records_are_checked_as_a_load_reads_them(
+    fault: str, program: torch.export.ExportedProgram, tmp_path: Path
+) -> None:
+    method, does, told = RECORDS[fault]
+    json_format = JsonFormat()
+    wire_format = Faulty(json_format.encode)
+    vars(wire_format).update(
+        encode_records=json_format.encode_records, decode_program=json_format.decode_program
+    )
+    registry = registry_with(wire_formats=[wire_format])
+    graphwire.save(program, tmp_path / "right.pt2", format="faulty", registry=registry)
+    vars(wire_format)[method] = does
+    registry = registry_with(wire_formats=[wire_format])
+    with pytest.raises(FormatError, match=told) as refused:
+        graphwire.save(program, tmp_path / "m.pt2", format="faulty", registry=registry)
+    assert "GRAPHWIRE_DISABLE_PLUGINS" in refused.value.remedy
+    assert not (tmp_path / "m.pt2").exists()
+
+
+def test_a_deep_tree_is_checked() -> None:
+    """A copy of a tree is made without Python's recursion."""
+    tree: Any = 1
+    for _ in range(390):
+        tree = [tree]
+    given = write_document(tree, JsonFormat(), checked=True)
+    assert given == b"[" * 390 + b"1" + b"]" * 390
 
 
 def test_a_format_that_is_right_is_written(program: torch.export.ExportedProgram) -> None:

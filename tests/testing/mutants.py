@@ -159,6 +159,57 @@ class Shallow(Json):
         return super().decode(buffer)
 
 
+@mutant(TestFormatRight, "test_decoded_trees_are_independent")
+class OneEmptyList(Json):
+    empty: ClassVar[list[Any]] = []
+
+    def decode(self, buffer: Any) -> Any:
+        tree = super().decode(buffer)
+        return {key: value or self.empty for key, value in tree.items()} if type(tree) is dict else tree
+
+
+@mutant(TestFormatRight, "test_another_process_reads_and_writes_the_same")
+class Interned(Json):
+    known: ClassVar[list[bytes]] = []
+
+    def encode(self, tree: Any) -> bytes:
+        self.known.append(super().encode(tree))
+        return b"%d" % (len(self.known) - 1)
+
+    def decode(self, buffer: Any) -> Any:
+        return super().decode(self.known[int(bytes(buffer))])
+
+
+@mutant(TestFormatRight, "test_another_process_reads_and_writes_the_same")
+class Seeded(Json):
+    def encode(self, tree: Any) -> bytes:
+        return super().encode(tree) + b" " * (hash("a text") % 97)
+
+
+@mutant(TestFormatRight, "test_records_are_written_as_their_tree_is")
+class EatsNodes(Json):
+    def encode_records(self, records: Any) -> bytes:
+        data = super().encode_records(records)
+        if hasattr(records, "graph_module"):
+            records.graph_module.graph.nodes.clear()
+        return data
+
+
+@mutant(TestFormatRight, "test_a_program_is_read_as_its_tree_is")
+class LosesNodes(Json):
+    def decode_program(self, buffer: Any) -> Any:
+        program = super().decode_program(buffer)
+        if program is not None:
+            program.graph_module.graph.nodes.clear()
+        return program
+
+
+@mutant(TestFormatRight, "test_a_scalar_comes_back_alone_and_inside")
+class CountsNothing(Json):
+    def most_values(self, buffer: Any) -> int:
+        return 0
+
+
 # ------------------------------------------------------------------------------------------- operators, their history
 
 if not hasattr(torch.ops.gw_mutant, "scale"):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from graphwire import errors
 from graphwire.registry.interfaces import Chunk, MetadataKey, StoredTensor, StoreIndex
 from graphwire.registry.provisions import HOOKS, YIELDING, Provision, error_text, methods_of, shown
-from graphwire.schema import FileFacts
+from graphwire.schema import FileFacts, Program
 
 if TYPE_CHECKING:
     from graphwire.registry.discovery import PluginInfo
@@ -85,6 +85,8 @@ def _are_numbers(value: object) -> bool:
 
 _RESULTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "wire_format encode": (lambda value: type(value) is bytes, "bytes"),
+    "wire_format encode_records": (lambda value: type(value) is bytes, "bytes"),
+    "wire_format decode_program": (lambda value: value is None or isinstance(value, Program), "a Program or None"),
     "wire_format most_values": (lambda value: type(value) is int, "an int"),
     "op_handler name_of": (lambda value: value is None or type(value) is str, "text or None"),
     "op_handler decode_node": (

@@ -94,12 +94,17 @@ def assert_light_imports(module: str) -> None:
         f"import sys, importlib; importlib.import_module({module!r}); "
         f"print(*(name for name in {HEAVY_MODULES!r} if name in sys.modules))"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     found = ", ".join(done.stdout.split())
     assert not found, f"{module} imports {found} at module level: import them inside functions"
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def registry_with(codec: ConstantCodec) -> Registry:
@@ -139,14 +144,37 @@ def _save_again(
     try:
         import graphwire
 
-        suite: Any = _imported(module, source)
-        for part in owner.split("."):
-            suite = getattr(suite, part)
-        registry = registry_with(suite.codec)
+        registry = registry_with(_suite(module, source, owner).codec)
         graphwire.save(graphwire.load(file, registry=registry), made, registry=registry)
     except BaseException:
         trace_file.write_text(traceback.format_exc())
         raise
+
+
+def assert_elsewhere(check: Callable[..., None], suite: type, *given: str, data: bytes) -> None:
+    """Assert that a check passes in a new process that imports only the module of `suite`.
+
+    Args:
+        check: a function of a module of graphwire: called with the suite, `given`, and `data`.
+    """
+    source = getattr(sys.modules[suite.__module__], "__file__", None)
+    code = (
+        f"import sys; from {__name__} import _suite; from {check.__module__} import {check.__name__} as check; "
+        f"suite = _suite(*{(suite.__module__, source, suite.__qualname__)!r}); "
+        f"check(suite, *{given!r}, sys.stdin.buffer.read())"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, input=data, env=_environment(), capture_output=True, timeout=_SECONDS, check=False
+    )
+    assert done.returncode == 0, (
+        done.stderr.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("AssertionError: ")
+    )
+
+
+def _suite(module: str, source: str | None, owner: str) -> Any:
+    """Return a contract suite in a process that has not imported its module."""
+    return functools.reduce(getattr, owner.split("."), _imported(module, source))
 
 
 def _imported(name: str, source: str | None) -> ModuleType:

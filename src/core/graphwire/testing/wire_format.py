@@ -10,22 +10,31 @@ A plugin's test file needs no more. A format whose documents nest containers als
 
 from __future__ import annotations
 
-import copy
 import enum
 import math
+import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.registry.interfaces import BoundedFormat, RecordFormat, Tree, WireFormat
+from graphwire.registry.interfaces import (
+    BoundedFormat,
+    CountingFormat,
+    ProgramReader,
+    RecordFormat,
+    Tree,
+    WireFormat,
+)
+from graphwire.schema import SCHEMA_VERSION, Program
+from graphwire.schema.trees import from_tree, to_tree
 from graphwire.testing.strategies import trees
-from graphwire.testing.suites import ProviderSuite
+from graphwire.testing.suites import ProviderSuite, assert_elsewhere
 from graphwire.wire.document import MAX_DEPTH, measure_tree, same_tree
 
 # ---------------------------------------------------------------- example values for the contract tests of wire formats
@@ -82,12 +91,65 @@ _property = settings(
 )
 
 
+_TENSOR: dict[str, Tree] = {"as_tensor": {"name": "x"}}
+_RESULT: dict[str, Tree] = {"as_tensor": {"name": "relu"}}
+_META: dict[str, Tree] = {
+    "dtype": 7,
+    "sizes": [{"as_int": 2}],
+    "requires_grad": False,
+    "device": {"type": "cpu", "index": None},
+}
+_META |= {"strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}, "layout": 7}
+PROGRAM: dict[str, Tree] = {
+    "graph_module": {
+        "graph": {
+            "inputs": [_TENSOR],
+            "outputs": [_RESULT],
+            "nodes": [
+                {
+                    "target": "torch.ops.aten.relu.default",
+                    "inputs": [{"name": "self", "arg": _TENSOR}],
+                    "outputs": [_RESULT],
+                    "metadata": {},
+                }
+            ],
+            "tensor_values": {"x": _META, "relu": _META},
+            "sym_int_values": {},
+            "sym_bool_values": {},
+        },
+        "signature": {
+            "input_specs": [{"user_input": {"arg": _TENSOR}}],
+            "output_specs": [{"user_output": {"arg": _RESULT}}],
+        },
+        "module_call_graph": [],
+    },
+    "opset_version": {"aten": 10},
+    "range_constraints": {},
+    "schema_version": {"major": SCHEMA_VERSION[0], "minor": SCHEMA_VERSION[1]},
+    "verifiers": ["TRAINING"],
+}
+"""A program of one node."""
+
+
+def _places(data: bytes) -> range:
+    """At most 2,000 places of a document, in which a format may write much."""
+    return range(0, len(data), 1 + len(data) // 2000)
+
+
 class _Record(msgspec.Struct, omit_defaults=True):
     number: int
     text: str
     values: dict[str, Any]
     inner: list[_Record]
     dropped: int | None = None
+
+
+def reads_and_writes(suite: type[WireFormatContract], new: str, data: bytes) -> None:
+    """Assert that this process reads and writes a document of `SMALL` and a new text as the one that wrote it."""
+    wire_format = suite.wire_format
+    tree: Tree = {**SMALL, new: [new]}
+    assert same_tree(wire_format.decode(data), tree), "another process reads another tree"
+    assert wire_format.encode(tree) == data, "another process writes the same tree in another way"
 
 
 class WireFormatContract(ProviderSuite):
@@ -102,21 +164,17 @@ class WireFormatContract(ProviderSuite):
 
     # Encoding
 
-    def test_equal_trees_make_equal_bytes(self) -> None:
-        data = self.wire_format.encode(SMALL)
-        assert data, "it writes nothing"
-        assert data == self.wire_format.encode(copy.deepcopy(SMALL)), (
-            "the same tree is written in another way"
-        )
-        assert data != self.wire_format.encode({**SMALL, "large": 1}), (
-            "another tree is written in the same way"
-        )
-
     def test_encode_returns_bytes_and_leaves_the_tree_alone(self) -> None:
-        tree: Tree = {**SMALL, "$bytes": {"$bytes": [math.inf]}}
-        before = copy.deepcopy(tree)
+        tree: Tree = {**to_tree(SMALL), "$bytes": {"$bytes": [math.inf]}}
+        before = to_tree(tree)
         assert type(self.wire_format.encode(tree)) is bytes, "`encode` returns something else than bytes"
         assert same_tree(tree, before), "`encode` changes the tree that it encodes"
+
+    def test_equal_trees_make_equal_bytes(self) -> None:
+        data = self._encoded(SMALL)
+        assert data, "it writes nothing"
+        assert data == self._encoded(SMALL), "the same tree is written in another way"
+        assert data != self._encoded({**SMALL, "large": 1}), "another tree is written in the same way"
 
     # Round trips
 
@@ -150,7 +208,7 @@ class WireFormatContract(ProviderSuite):
         self._comes_back(dict.fromkeys(reversed(names)))
 
     def test_decode_reads_any_buffer(self) -> None:
-        data = self.wire_format.encode(SMALL)
+        data = self._encoded(SMALL)
         inside = memoryview(b"before" + data + b"after")[6 : 6 + len(data)]
         for buffer in (bytearray(data), memoryview(data), inside, memoryview(bytearray(data))):
             assert same_tree(self.wire_format.decode(buffer), SMALL), (
@@ -168,20 +226,24 @@ class WireFormatContract(ProviderSuite):
             self.wire_format.decode_bounded(data, 99)
 
     def test_decode_keeps_nothing_of_its_buffer(self) -> None:
-        buffer = bytearray(self.wire_format.encode(SMALL))
+        buffer = bytearray(self._encoded(SMALL))
         tree = self.wire_format.decode(buffer)
         buffer[:] = bytes(len(buffer))
         buffer.clear()
         assert same_tree(tree, SMALL), "the tree changes with the buffer that it was read from"
 
     def test_decoded_trees_are_independent(self) -> None:
-        data = self.wire_format.encode({"a": [1], "b": [1]})
+        tree: dict[str, Tree] = {"a": [1], "b": [1], "c": [], "d": [], "e": {}, "f": {}}
+        data = self._encoded(tree)
         one: Any = self.wire_format.decode(data)
+        assert len({*map(id, one.values())}) == len(tree), "lists or dicts of one tree are one object"
         one["a"].append(2)
-        assert one["b"] == [1], "lists of one tree are one list"
-        assert self.wire_format.decode(data) == {"a": [1], "b": [1]}, (
-            "a document is another after its tree was changed"
-        )
+        assert self.wire_format.decode(data) == tree, "a document is another after its tree was changed"
+
+    def test_another_process_reads_and_writes_the_same(self) -> None:
+        """The bytes must contain the whole tree: state of a format does not reach the process that loads the file."""
+        new = f"a text of process {os.getpid()} at {time.time_ns()}"
+        assert_elsewhere(reads_and_writes, type(self), new, data=self._encoded({**SMALL, new: [new]}))
 
     def test_a_program_sized_tree_takes_no_time(self) -> None:
         node: dict[str, Any] = {
@@ -202,11 +264,17 @@ class WireFormatContract(ProviderSuite):
             {"$float": {"$$float": 1}},
             {},
         ):
-            record = _Record(1 << 70, "é\n\0", values, [_Record(-1, '"', {}, [])])
-            written = self.wire_format.encode_records(record)
-            assert written == self.wire_format.encode(msgspec.to_builtins(record)), (
-                "`encode_records` writes something else than `encode`"
-            )
+            self._encoded_records(_Record(1 << 70, "é\n\0", values, [_Record(-1, '"', {}, [])]))
+        self._encoded_records(from_tree(PROGRAM, Program))
+
+    def test_a_program_is_read_as_its_tree_is(self) -> None:
+        if not isinstance(self.wire_format, ProgramReader):
+            return
+        data = self._encoded_records(from_tree(PROGRAM, Program))
+        assert same_tree(self.wire_format.decode(data), PROGRAM), "a program comes back as another"
+        self._reads_or_refuses(data)
+        for at in range(0, len(data), 7):
+            self._reads_or_refuses(data[:at] + bytes([data[at] ^ 0x21]) + data[at + 1 :])
 
     # Depth
 
@@ -273,13 +341,13 @@ class WireFormatContract(ProviderSuite):
     # Bytes that are not documents
 
     def test_every_truncation_is_refused(self) -> None:
-        data = self.wire_format.encode(SMALL)
-        for size in range(len(data)):
+        data = self._encoded(SMALL)
+        for size in _places(data):
             with pytest.raises(FormatError):
                 self.wire_format.decode(data[:size])
 
     def test_bytes_after_the_document_are_refused(self) -> None:
-        data = self.wire_format.encode(SMALL)
+        data = self._encoded(SMALL)
         for more in (b"\0", b"x", b"\xc0", b"\xf6", b"null", data):
             with pytest.raises(FormatError):
                 self.wire_format.decode(data + more)
@@ -304,8 +372,8 @@ class WireFormatContract(ProviderSuite):
         self._reads_or_refuses(bytes(data))
 
     def test_every_flipped_byte_is_a_tree_or_an_error_of_ours(self) -> None:
-        data = self.wire_format.encode(SMALL)
-        for at in range(len(data)):
+        data = self._encoded(SMALL)
+        for at in _places(data):
             for flip in (0x01, 0x20, 0x80, 0xFF):
                 self._reads_or_refuses(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
 
@@ -340,13 +408,42 @@ class WireFormatContract(ProviderSuite):
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, range(8)))
 
+    def _encoded(self, tree: Tree) -> bytes:
+        """Return the document of a tree; an encoder that changes what it encodes does not change those of other tests."""
+        return self.wire_format.encode(to_tree(tree))
+
+    def _encoded_records(self, record: msgspec.Struct) -> bytes:
+        before = to_tree(record)
+        written = cast("RecordFormat", self.wire_format).encode_records(record)
+        assert type(written) is bytes, "`encode_records` returns something else than bytes"
+        assert same_tree(to_tree(record), before), "`encode_records` changes the records that it encodes"
+        assert written == self.wire_format.encode(before), (
+            "`encode_records` writes something else than `encode`"
+        )
+        return written
+
     def _comes_back(self, tree: Tree) -> None:
-        back = self.wire_format.decode(self.wire_format.encode(tree))
+        data = self._encoded(tree)
+        back = self.wire_format.decode(data)
         assert same_tree(back, tree), f"{tree!r:.500} came back as {back!r:.500}"
+        if isinstance(self.wire_format, CountingFormat):
+            counted, values = self.wire_format.most_values(data), measure_tree(tree).nodes
+            assert counted >= values, f"`most_values` returns {counted} for a document of {values} values"
 
     def _reads_or_refuses(self, data: bytes) -> None:
+        program = self._program_of(data)
+        assert program is None or isinstance(program, Program), (
+            "`decode_program` returns something else than a program"
+        )
         try:
             tree = self.wire_format.decode(data)
         except (FormatError, LimitError):
+            assert program is None, "`decode_program` reads what `decode` refuses"
             return
         measure_tree(tree, max_depth=10_000)
+        assert program is None or same_tree(to_tree(program), tree), (
+            "`decode_program` reads another program than `decode`"
+        )
+
+    def _program_of(self, data: bytes) -> object:
+        return self.wire_format.decode_program(data) if isinstance(self.wire_format, ProgramReader) else None

@@ -348,11 +348,7 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
         FormatError: the format cannot represent something in the tree, or does not read what it wrote.
         LimitError: the tree is deeper than wire formats support.
     """
-    given = tree
-    if checked:
-        from copy import deepcopy
-
-        given = deepcopy(tree)  # an encoder may change what it encodes
+    given = to_tree(tree) if checked else tree  # a copy: an encoder may change what it encodes
     try:
         data = wire_format.encode(tree)
     except GraphwireError:
@@ -368,27 +364,28 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
         kind = type(data).__name__
         raise FormatError(f"the wire format {wire_format.name} returns a {kind} instead of bytes")
     if checked:
-        try:
-            _check_written(data, given, wire_format)
-        except FormatError as error:
-            blamed(error, wire_format)
-            raise
+        _check_written(data, given, wire_format)
     return data
 
 
 def _check_written(data: bytes, tree: Tree, wire_format: WireFormat) -> None:
+    """Check that both ways in which a load reads the document of a program give this tree."""
     problem, cause = "it reads something else", None
     try:
-        if same_tree(read_document(data, wire_format), tree):
+        program = read_program(data, wire_format)
+        read = [read_document(data, wire_format), *([] if program is None else [to_tree(program)])]
+        if all(same_tree(each, tree) for each in read):
             return
     except GraphwireError as error:
         if isinstance(error.__cause__, ImportError):
-            raise
+            raise blamed(error, wire_format) from error.__cause__
         problem, cause = error.problem, error
-    raise FormatError(
-        f"the wire format {wire_format.name} does not read what it wrote: {problem}",
-        remedy="Update its plugin (`graphwire check-plugin` tests it); check_format=False leaves this check out",
-    ) from cause
+    raise _at_fault(f"does not read what it wrote: {problem}", wire_format) from cause
+
+
+def _at_fault(problem: str, wire_format: WireFormat) -> FormatError:
+    remedy = "Update its plugin (`graphwire check-plugin` tests it); check_format=False leaves this check out"
+    return blamed(FormatError(f"the wire format {wire_format.name} {problem}", remedy=remedy), wire_format)
 
 
 def write_program(program: Program, wire_format: WireFormat, *, checked: bool = False) -> bytes:
@@ -405,9 +402,12 @@ def write_program(program: Program, wire_format: WireFormat, *, checked: bool = 
         LimitError: its subgraphs are nested deeper than wire formats support.
     """
     if _has(wire_format, "encode_records") and _is_flat(program):
+        given = to_tree(program) if checked else None
         data = cast("RecordFormat", wire_format).encode_records(program)
         if checked:
-            _check_written(data, to_tree(program), wire_format)
+            if not same_tree(to_tree(program), given):  # the caller's records, perhaps
+                raise _at_fault("changes the records that it encodes", wire_format)
+            _check_written(data, given, wire_format)
         return data
     return write_document(to_tree(program), wire_format, checked=checked)
 
