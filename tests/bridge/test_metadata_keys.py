@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import enum
+import functools
 import io
+import operator
 from collections import OrderedDict
+from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from given_plugins import Plugin, put_distribution, registry_with
+from hypothesis import given, strategies as st
 from inside.registry import OWN_METADATA
 from torch import nn
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.errors import EncodeError, GraphwireWarning, PluginError
+from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, PluginError
 from graphwire.hooks import MetadataKey
+from graphwire.schema.texts.treespec import decode_value, encode_value
 
 
 class Stage(enum.Enum):
@@ -142,6 +148,66 @@ def test_what_no_plugin_here_declares_is_kept_as_its_text(
     assert graphwire.diff(data, export(nn.Linear(2, 3), (torch.ones(1, 2),))).changes == []
 
 
+class Access(enum.Flag):
+    """Bits without names between those that have some, and a name of two."""
+
+    NONE, READ, WRITE, BOTH, HIDDEN = 0, 1, 2, 3, 16
+
+
+class Number(enum.IntFlag):
+    """Without a name for none; it takes any number."""
+
+    ONE, TWO, EIGHT = 1, 2, 8
+
+
+class Strange(enum.IntFlag):
+    """Names as texts that combine others."""
+
+    ONE, TWO = 1, 2
+    locals()["ONE|TWO"], locals()["TWO|ONE"] = 4, 8
+
+
+@given(kind=st.sampled_from([Access, Number, Strange]), value=st.integers(-1, 40))
+def test_a_combination_of_flags_comes_back_or_is_refused(kind: type[enum.Flag], value: int) -> None:
+    try:
+        member = kind(value)
+    except ValueError:  # a strict class
+        return
+    names = {each.name for each in member}
+    known = functools.reduce(operator.or_, [kind[each] for each in names if each], kind(0))
+    try:
+        tree = encode_value({member: (member,)})
+    except EncodeError:
+        assert known is not member or kind is Strange
+        return
+    assert [*decode_value(tree)] == [member]
+    assert decode_value(tree)[member][0] is member
+
+
+@pytest.mark.parametrize(
+    "name", ["WRITE|READ", "READ|", "|READ", "READ|READ", "READ|BOTH", "|", "A", "READ | WRITE"]
+)
+def test_another_text_is_no_combination(name: str) -> None:
+    with pytest.raises(DecodeError, match="has no member"):
+        decode_value({"enum": f"{__name__}:Access", "name": name})
+
+
+def test_a_program_keeps_flags_among_inputs_and_keys() -> None:
+    registry = registry_with(metadata_keys=[MetadataKey("team")])
+    flags = Number.ONE | Number.EIGHT
+    program = export(_Flagged(), (torch.ones(2), flags))
+    program.graph_module.meta["team"] = {flags: Access.READ | Access.HIDDEN}
+    loaded = graphwire.loads(graphwire.dumps(program, registry=registry), registry=registry)
+    assert loaded.example_inputs[0][1] is flags
+    assert loaded.graph_module.meta["team"] == {flags: Access.READ | Access.HIDDEN}
+    assert loaded.module()(torch.ones(2), flags).tolist() == [9.0, 9.0]
+
+
+class _Flagged(nn.Module):
+    def forward(self, x: torch.Tensor, flags: Number) -> torch.Tensor:
+        return x * int(flags)
+
+
 def test_a_section_that_fails_is_told_in_its_place() -> None:
     failing = MetadataKey("team", section=lambda values: [(name, 1 // 0) for name in values])
     registry = registry_with(metadata_keys=[failing])
@@ -151,9 +217,50 @@ def test_a_section_that_fails_is_told_in_its_place() -> None:
     assert "ZeroDivisionError" in told.rows[0][1]
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([("a",)], "a row is a tuple, not a pair"),
+        (["ab"], "a row is 'ab', not"),
+        (repeat(("a", "b")), "more than 10,000"),
+    ],
+    ids=["one text", "no pair", "without end"],
+)
+def test_rows_that_are_none_are_told_with_the_plugin(rows: Iterable[Any], told: str) -> None:
+    registry = registry_with(metadata_keys=[MetadataKey("team", section=lambda values: rows)])
+    data = graphwire.dumps(_noted(1), registry=registry)
+    (found,) = graphwire.inspect(io.BytesIO(data), registry=registry).methods[0].summary.metadata
+    assert told in found.rows[0][1]
+    assert "GRAPHWIRE_DISABLE_PLUGINS" in found.rows[0][1]
+
+
+class _Branches(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: (x + 2).relu(), (x,))
+
+
+@pytest.mark.parametrize("target", [None, "torch", "torch-2.5"])
+def test_values_in_subgraphs_have_names_of_their_own(target: str | None) -> None:
+    registry = registry_with(metadata_keys=[MetadataKey("team", section=lambda values: [*values.items()])])
+    program = export(_Branches(), (torch.ones(2),))
+    branches = [module for _, module in program.graph_module.named_children()]
+    calls = [node for module in branches for node in module.graph.nodes if node.op == "call_function"]
+    for index, node in enumerate(calls):
+        node.meta["team"] = index
+    data = graphwire.dumps(program, registry=registry, target=target)
+    (found,) = graphwire.inspect(io.BytesIO(data), registry=registry).methods[0].summary.metadata
+    names = [
+        f"{place}/{name}"
+        for place, name in [("true_graph_0", "add"), ("false_graph_0", "add"), ("false_graph_0", "relu")]
+    ]
+    assert found.rows == [*zip(names, "012", strict=True)]
+    assert found.values == 3
+
+
 _TEAM = """
 from graphwire import hookimpl
 from graphwire.hooks import MetadataKey
+from graphwire.schema.texts.treespec import decode_value, encode_value
 
 def section(values):
     return [(name, " ".join(map(str, value))) for name, value in sorted(values.items())]

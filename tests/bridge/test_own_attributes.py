@@ -253,8 +253,8 @@ UNKEPT: dict[str, Callable[[ExportedProgram], object]] = {
     ),
     "meta['val'] of true_graph_0": lambda program: _node(program, "get_attr").meta.update(val=1),
     "meta['val'] of the graph's module": lambda program: program.graph_module.meta.update(val=1),
-    "meta['custom'] of the subgraph's module": lambda program: program.graph_module.true_graph_0.meta.update(
-        custom={"a": 1}
+    "meta['custom'] of a subgraph's module, of which files keep none": lambda program: (
+        program.graph_module.true_graph_0.meta.update(custom={"a": 1})
     ),
     "example inputs are not saved: their structure": lambda program: setattr(
         program, "_example_inputs", ((torch.ones(2),), {})

@@ -6,10 +6,12 @@ from typing import Any, cast
 
 import pytest
 from given_plugins import Plugin, registry_with
+from hypothesis import given, strategies as st
 from inside.wire import detect_format, read_document, same_tree, write_document
 
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
 from graphwire.hooks import MAX_DEPTH, Limits, Registry, Tree, WireFormat, measure_tree
+from graphwire.testing import trees
 from graphwire_plugins.cbor_format import CborFormat
 from graphwire_plugins.json_format import JsonFormat
 from graphwire_plugins.msgpack_format import MsgpackFormat
@@ -141,3 +143,23 @@ def test_nothing_here_imports_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@given(
+    tree=trees(max_leaves=8), text=st.text(max_size=5), as_key=st.booleans(), way=st.lists(st.integers(0, 9))
+)
+@pytest.mark.parametrize("wire_format", FORMATS, ids=lambda each: each.name)
+def test_a_text_that_no_format_writes_is_named_with_its_place(
+    wire_format: WireFormat, tree: Tree, text: str, as_key: bool, way: list[int]
+) -> None:
+    strange: Tree = {f"{text}\ud800": 1} if as_key else [f"{text}\udfff"]
+    place = "" if as_key else "[0]"
+    for step in way[:6]:
+        strange, place = (
+            ([*range(step), strange], f"[{step}]{place}") if step % 2 else ({"k": strange}, f".k{place}")
+        )
+    given_tree: Tree = {"first": tree, "second": strange}
+    with pytest.raises(FormatError, match="has a lone surrogate, which no wire format can write") as refused:
+        write_document(given_tree, wire_format)
+    assert refused.value.place == f"second{place}"
+    assert refused.value.remedy == "Replace it by other text"

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, unless_interrupted
 from graphwire.registry.interfaces import Tree
-from graphwire.schema.texts.treespec import decode_value, encode_value, hashable, is_named_member
+from graphwire.schema.texts.treespec import decode_value, encode_value, hashable, member_name
 from graphwire.wire.document import check_expanded_size
 from graphwire_plugins.library import qualified_name, safe_globals
 from graphwire_plugins.script_states import STATES, check_state
@@ -329,7 +329,7 @@ class OpaqueValues:
     def owns(self, value: Any) -> bool:
         """Whether the class of `value` is registered with torch as opaque, or is an enumeration that has a name for it."""
         if isinstance(value, enum.Enum):
-            return is_named_member(value)
+            return member_name(value) is not None
         from graphwire.bridge.torch_compat.private import opaque_type_name
 
         return opaque_type_name(type(value)) is not None and type(value) in declared_classes().values()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -289,13 +289,11 @@ def summarize(
         plugins=program.plugins,
         modules=_modules(graphs, tensors["parameter"]),
         process_groups=named_groups(graphs, program.group_sizes),
-        metadata=_metadata(program, graphs, registry),
+        metadata=_metadata(program, registry),
     )
 
 
-def _metadata(
-    program: schema.Program, graphs: Iterable[schema.Graph], registry: Registry | None
-) -> list[MetadataSummary]:
+def _metadata(program: schema.Program, registry: Registry | None) -> list[MetadataSummary]:
     texts: dict[str, dict[str, str]] = {}
 
     def note(place: str, metadata: Mapping[str, str]) -> None:
@@ -304,13 +302,18 @@ def _metadata(
                 texts.setdefault(key.removeprefix(DECLARED), {})[place] = text
 
     note("", program.graph_module.metadata)
-    for graph in graphs:
+    rest = deque([("", program.graph_module.graph)])
+    while rest:
+        inside, graph = rest.popleft()
         for node in graph.nodes:
-            note(node.name or node.target, node.metadata)
-        for name, noted in (graph.value_metadata or {}).items():
-            note(name, noted.metadata)
+            results = (name for output in node.outputs for name in schema.names_in(output))
+            note(inside + (node.name or next(results, node.target)), node.metadata)
+            subgraphs = chain.from_iterable(schema.named_subgraphs_in(each.arg) for each in node.inputs)
+            rest += [(f"{inside}{held.name}/", held.graph) for held in subgraphs]
+        for name, noted in graph.value_metadata.items():
+            note(inside + name, noted.metadata)
         if graph.output_metadata is not None:
-            note("output", graph.output_metadata.metadata)
+            note(f"{inside}output", graph.output_metadata.metadata)
     by = {name: f"{each.distribution} {each.version}" for each in program.plugins for name in each.provides}
     return [
         MetadataSummary(key, len(held), by.get(f"metadata_key:{key}", ""), _told(key, held, registry))
@@ -327,7 +330,7 @@ def _told(key: str, texts: Mapping[str, str], registry: Registry | None) -> list
 
     try:
         values = {name: decode_value(parse_json(text)) for name, text in texts.items()}
-        return [(f"{name}", f"{value}") for name, value in declared.section(values)]
+        return [*declared.section(values)]
     except unless_interrupted(
         Exception
     ) as error:  # a plugin's code: the rest of the summary does not depend on it

@@ -570,7 +570,7 @@ def _applied(program: Program, plan: planner.Plan, registry: Registry) -> Progra
         return program
     for step in plan.steps:
         LOG.info("upgraded opset %s, %d nodes", step, len(step.nodes))
-    changed = planner.with_requirements(changed, registry)
+    changed = planner.with_requirements(changed, registry, program.opset_version)
     try:
         check_valid(changed)
     except errors.ValidationError as error:

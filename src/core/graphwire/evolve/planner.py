@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -353,6 +354,7 @@ def plan(
     *,
     unknown: UnknownOps = "error",
     remedy_of: Callable[[_Gap], str] = lambda gap: "",
+    assumed: Mapping[str, int] = MappingProxyType({}),
 ) -> Plan:
     """Plan the steps from a program's opset versions to others.
 
@@ -365,6 +367,7 @@ def plan(
         upgraders: the available steps, in any order; several may share one step, each with operators of its own.
         unknown: the treatment of a namespace that is not in `installed`, or cannot be converted.
         remedy_of: returns the remedy for a namespace that cannot be converted.
+        assumed: the versions of namespaces that the program lacks, and of which steps may write operators.
 
     Returns:
         The plan, with the refusals of single nodes.
@@ -376,7 +379,7 @@ def plan(
     chains: list[PlannedStep] = []
     gaps: list[_Gap] = []
     reached = dict(program.opset_version)
-    for namespace, has in program.opset_version.items():
+    for namespace, has in {**program.opset_version, **assumed}.items():
         wants = installed.get(namespace)
         if wants is None:
             message = f"no installed plugin provides operators of the namespace {namespace!r}, which the program uses"
@@ -387,7 +390,7 @@ def plan(
             if gap is None:
                 chains += chain
                 reached[namespace] = wants
-            else:
+            elif namespace not in assumed:
                 gaps.append(gap)
     opaque = tuple(gap.namespace for gap in gaps)
     if gaps and unknown == "error":
@@ -396,8 +399,9 @@ def plan(
             problems=[Problem(f"opset_version[{gap.namespace!r}]", gap.kind, gap.message) for gap in gaps],
             remedy=". ".join(dict.fromkeys(filter(None, map(remedy_of, gaps)))),
         )
-    chains.sort(key=_order)
-    return Plan(tuple(_tried(program, chains)), reached, opaque)
+    chains.sort(key=partial(_order, assumed))
+    tried = _tried(program, chains)
+    return Plan(tuple(each for each in tried if each.nodes or each.namespace not in assumed), reached, opaque)
 
 
 def plan_for(
@@ -416,6 +420,7 @@ def plan_for(
         OpsetError: a step is missing, or a namespace is unknown.
     """
     target = registry.opset_versions_of(program.opset_version)
+    assumed: dict[str, int] = {}
     if wanted is not None:
         _check_versions(wanted)
         target = registry.opset_versions_of(wanted)
@@ -431,10 +436,15 @@ def plan_for(
             )
         if wrong := [f"{name}={version}" for name, version in wanted.items() if version < 1]:
             raise OpsetError(f"versions are counted from 1, but {', '.join(wrong)} was requested")
+        assumed = {
+            name: target[name] for name in wanted.keys() & target.keys() - program.opset_version.keys()
+        }
         target = {**program.opset_version, **wanted}
-    is_same = all(target.get(name, version) == version for name, version in program.opset_version.items())
+    versions = {**program.opset_version, **assumed}.items()
+    is_same = all(target.get(name, version) == version for name, version in versions)
     steps = () if is_same else registry.opset_steps
-    return plan(program, target, steps, unknown=unknown, remedy_of=partial(_remedy, program, registry))
+    remedy_of = partial(_remedy, program, registry)
+    return plan(program, target, steps, unknown=unknown, remedy_of=remedy_of, assumed=assumed)
 
 
 def _check_versions(wanted: Any) -> None:
@@ -472,9 +482,10 @@ def _chain(
     return chain, None
 
 
-def _order(step: PlannedStep) -> tuple[bool, bool, str]:
+def _order(assumed: Collection[str], step: PlannedStep) -> tuple[bool, bool, bool, str]:
+    """Sort what other steps may write behind them: where the program has none of it, and ATen on the way down."""
     up = step.to_version > step.from_version
-    return not up, (step.namespace != _FIRST) is up, step.namespace
+    return not up, (step.namespace != _FIRST) is up, step.namespace in assumed, step.namespace
 
 
 def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
@@ -555,10 +566,22 @@ def apply(program: Program, plan: Plan) -> Program:
 
 def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedStep]:
     """Return each step with the nodes that it touches, found by running it."""
+    lowered: dict[str, PlannedStep] = {}  # by the operators whose later forms are gone
     for step in steps:
         from graphwire.evolve.node_editor import rewrite_program
 
+        had = {id(node) for _, node in walk_nodes(program.graph_module.graph)} if lowered else ()
         program, nodes, problems = rewrite_program(program, step.upgrades)
+        for place, node in walk_nodes(program.graph_module.graph) if lowered and nodes else ():
+            before = lowered.get(node.target)
+            if before is not None and before.namespace != step.namespace and id(node) not in had:
+                message = (
+                    f"{node.target} is written in its installed form, after the step {before}. Write version "
+                )
+                message += f"{step.to_version} of {step.namespace} to a file first, and then that of {before.namespace}"
+                problems += (Problem(place, "late-operator", message),)
+        if step.to_version < step.from_version:
+            lowered |= dict.fromkeys(step.upgrades, step)
         if step.origin != str(step):
             problems = tuple(
                 each if each.kind == "failed" else each._replace(message=f"{each.message} ({step.origin})")
@@ -630,8 +653,12 @@ def kept_requirements(
     return tuple(kept)
 
 
-def with_requirements(program: Program, registry: Registry) -> Program:
-    """Update the list of plugins of a program after its operators were rewritten."""
+def with_requirements(program: Program, registry: Registry, had: Collection[str]) -> Program:
+    """Update the plugins and opset versions of a program after its operators were rewritten.
+
+    Args:
+        had: the namespaces that it had versions of before.
+    """
     needed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     recorded: dict[str, tuple[str, str]] = {}
     for requirement in program.plugins:
@@ -639,7 +666,12 @@ def with_requirements(program: Program, registry: Registry) -> Program:
             recorded[provided] = requirement.distribution, requirement.version
             if not provided.startswith(f"{_OPERATOR}:"):
                 needed[recorded[provided]].add(provided)
+    versions = {name: version for name, version in program.opset_version.items() if name in had}
     for name in {node.target for _, node in walk_nodes(program.graph_module.graph)}:
+        handler = registry.op_handler(name)
+        if handler is not None and handler.opset_version and handler.namespace not in had:
+            written = program.opset_version.get(handler.namespace, handler.opset_version)
+            versions[handler.namespace] = written
         owner = registry.owner_of(_OPERATOR, name)
         provided = f"{_OPERATOR}:{name}"
         if owner is not None and owner.distribution and normal_name(owner.distribution) != PROJECT:
@@ -650,7 +682,7 @@ def with_requirements(program: Program, registry: Registry) -> Program:
         PluginRequirement(distribution, version, sorted(names))
         for (distribution, version), names in sorted(needed.items())
     ]
-    return replace(program, plugins=plugins)
+    return replace(program, plugins=plugins, opset_version=versions)
 
 
 def _places(program: Program, names: set[str]) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from graphwire import errors
 from graphwire.registry.interfaces import Chunk, MetadataKey, StoredTensor, StoreIndex
-from graphwire.registry.provisions import HOOKS, YIELDING, Provision, error_text, methods_of, shown
+from graphwire.registry.provisions import HOOKS, MOST, YIELDING, Provision, error_text, methods_of, shown
 from graphwire.schema import FileFacts, Program
 
 if TYPE_CHECKING:
@@ -354,20 +354,37 @@ def _called(
             if type(tensors) is not dict:
                 return result._replace(tensors=_CalledMapping(tensors, owner, what, named))
             return result._replace(tensors={name: named.of(each) for name, each in tensors.items()})
-        if method in (*YIELDING, "section"):
-            return _each(result, owner, what, error)
-        return result
+        if method == "section":
+            return _each(map(_row, result), owner, what, error, MOST)
+        return _each(result, owner, what, error) if method in YIELDING else result
 
     if kind == "opset_upgrader":  # what it did to a node may turn out to be wrong when the program is checked
         vars(call)["owning_plugin"] = owner
     return wraps(function)(call) if hasattr(function, "__name__") else call
 
 
+_MOST_ITEMS = 1 << 24
+"""The most that a method of a plugin may yield; it stops one that yields without end."""
+
+
 def _each(
-    items: Iterable[Any], owner: PluginInfo, what: str, error: type[errors.GraphwireError]
+    items: Iterable[Any],
+    owner: PluginInfo,
+    what: str,
+    error: type[errors.GraphwireError],
+    most: int = _MOST_ITEMS,
 ) -> Iterator[Any]:
     with calling(owner, what, error):
-        yield from items
+        for count, each in enumerate(items):
+            if count == most:
+                raise ValueError(f"it yields more than {most:,}")
+            yield each
+
+
+def _row(row: Any) -> tuple[str, str]:
+    if type(row) not in (tuple, list) or len(row) != 2:
+        raise ValueError(f"a row is {shown(row)}, not a pair of texts")
+    return f"{row[0]}", f"{row[1]}"
 
 
 class _NamedBytes(Struct, frozen=True):

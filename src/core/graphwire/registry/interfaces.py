@@ -364,8 +364,8 @@ class MetadataKey(msgspec.Struct, frozen=True):
     name: str
     """The key in `meta`."""
     section: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] | None = None
-    """Returns rows of two texts that `graphwire inspect` shows of the key. Its argument has the values by the names of the nodes;
-    that of the program itself is under the empty name."""
+    """Returns rows of two texts that `graphwire inspect` shows of the key. Its argument has the values by the names of the nodes,
+    in a subgraph below its name (`true_graph_0/add`); that of the program itself is under the empty name. At most 10,000 rows."""
 
 
 # ---------------------------------------------------------------- the interface of commands (hook `graphwire_commands`)

@@ -6,6 +6,7 @@ A tree is what every wire format encodes. Values are checked against its definit
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection
 from itertools import chain
 from math import isfinite
@@ -160,7 +161,8 @@ def check_plugin_tree(
     try:
         allowed = _TREE_TYPES | besides
         measure_tree(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES, kinds_allowed=allowed)
-        _check_scalars(tree, escaped)
+        if not escaped and (error := _first_foreign(tree, allowed, surrogates=True)):
+            raise error
     except (FormatError, LimitError) as error:
         raise EncodeError(
             f"{who} returns a value that no tree can contain: {error.problem}",
@@ -225,39 +227,33 @@ def _inner(value: Any) -> Collection[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
-def _check_scalars(tree: Any, escaped: bool) -> None:
-    rest = [tree]
-    while rest:
-        value = rest.pop()
-        kind = type(value)
-        if kind is list:
-            rest.extend(value)
-        elif kind is dict:
-            rest.extend(value)
-            rest.extend(value.values())
-        elif kind is str and not (escaped or value.isascii()):
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise FormatError("a text has a lone surrogate, which is not a character") from None
-
-
 def _foreign(tree: Any, allowed: frozenset[type]) -> FormatError:
     """Return the error for the first value, in document order, that a tree cannot contain."""
+    return _first_foreign(tree, allowed) or FormatError("the tree changed while it was written")
+
+
+def _first_foreign(tree: Any, allowed: frozenset[type], *, surrogates: bool = False) -> FormatError | None:
     rest: list[tuple[str, Any]] = [("", tree)]
     while rest:
         place, value = rest.pop()
         kind = type(value)
         if kind not in allowed:
             return FormatError(f"a {kind.__name__} is not a type that wire formats have", place=place)
+        texts = (value,) if kind is str else value if kind is dict else ()
+        for text in texts:
+            if type(text) is not str:
+                return FormatError(f"a key is a {type(text).__name__}, not text", place=place)
+            if surrogates and _SURROGATES.search(text):
+                problem = "has a lone surrogate, which no wire format can write, because UTF-8 has none"
+                return FormatError(f"{text!r:.80} {problem}", place=place, remedy="Replace it by other text")
         if kind is dict:
-            for key in value:
-                if type(key) is not str:
-                    return FormatError(f"a key is a {type(key).__name__}, not text", place=place)
             rest.extend((f"{place}.{key}" if place else key, value[key]) for key in reversed(value))
         elif kind is list:
             rest.extend((f"{place}[{index}]", value[index]) for index in reversed(range(len(value))))
-    return FormatError("the tree changed while it was written")
+    return None
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 # ---- decodes the JSON records of an archive (configs, manifest, references), and finds keys that occur twice in JSON text
@@ -351,6 +347,8 @@ def write_document(tree: Tree, wire_format: WireFormat, *, checked: bool = False
     given = to_tree(tree) if checked else tree  # a copy: an encoder may change what it encodes
     try:
         data = wire_format.encode(tree)
+    except FormatError as error:
+        raise _first_foreign(given, _TREE_TYPES, surrogates=True) or error from error.__cause__
     except GraphwireError:
         raise
     except (RecursionError, MemoryError) as error:
@@ -403,7 +401,10 @@ def write_program(program: Program, wire_format: WireFormat, *, checked: bool = 
     """
     if _has(wire_format, "encode_records") and _is_flat(program):
         given = to_tree(program) if checked else None
-        data = cast("RecordFormat", wire_format).encode_records(program)
+        try:
+            data = cast("RecordFormat", wire_format).encode_records(program)
+        except FormatError as error:
+            raise _first_foreign(to_tree(program), _TREE_TYPES, surrogates=True) or error from error.__cause__
         if checked:
             if not same_tree(to_tree(program), given):  # the caller's records, perhaps
                 raise _at_fault("changes the records that it encodes", wire_format)

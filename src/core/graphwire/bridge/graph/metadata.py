@@ -318,9 +318,9 @@ def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict
     """
     declared = context.registry.metadata_key_names
     for key in (*declared, *sorted(context.declared_keys.difference(declared))):
-        if (value := meta.get(key)) is None:
+        if key not in meta:
             continue
-        if not isinstance(value, KeptMetadata):
+        if not isinstance(value := meta[key], KeptMetadata):
             texts[DECLARED + key] = _declared_text(value, f"meta[{key!r}]")
             context.provided.add(("metadata_key", key))
         elif (known := key.removeprefix(DECLARED)) not in meta:
@@ -331,7 +331,7 @@ def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict
 def _declared_text(value: Any, place: str) -> str:
     try:
         tree = encode_value(value, place)
-        check_plugin_tree(tree, "the metadata of a plugin's key", place, escaped=True)
+        check_plugin_tree(tree, "the pass that set it", place, escaped=True)
         text = json.dumps(tree)
         decode_value(parse_json(text), place)
     except RecursionError as error:

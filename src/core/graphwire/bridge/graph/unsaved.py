@@ -34,7 +34,8 @@ def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
             next((n.name for n in nodes if type(n.meta) is dict and key in map(shown, n.meta)), ""),
         )
     for key in _unkept_keys(context, module.meta, top_level):
-        context.unsaved.setdefault(f"meta[{key:.80}] of the {'' if top_level else 'sub'}graph's module", "")
+        whose = "the graph's module" if top_level else "a subgraph's module, of which files keep none"
+        context.unsaved.setdefault(f"meta[{key:.80}] of {whose}", "")
     for op in _WITHOUT_ARGUMENTS:
         for node in module.graph.find_nodes(op=op):
             if op == "output" or node.args or node.kwargs or "unbacked_bindings" in node.meta:

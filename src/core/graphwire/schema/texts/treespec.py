@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import binascii
 import enum
+import functools
 import json
 import math
+import operator
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -22,6 +24,7 @@ import msgspec
 from graphwire.errors import (
     DecodeError,
     EncodeError,
+    Ignored,
     LimitError,
     SchemaError,
     UnknownTypeError,
@@ -252,11 +255,12 @@ def encode_value(value: Any, place: str = "") -> Any:
 def _encode_value(value: Any, place: str, left: list[int]) -> Any:
     left[0] -= 1
     if left[0] < 0:  # lists that share lists can reach this
-        raise EncodeError(f"more than {_MOST_VALUES:,} values in the context of a container", place=place)
+        raise EncodeError(f"more than {_MOST_VALUES:,} values", place=place)
     if isinstance(value, enum.Enum):
-        if is_named_member(value):
-            return {"enum": _class_name(type(value)), "name": value.name}
-        raise EncodeError(f"the enum member {value!r} has no name of its own", place=place)
+        name = member_name(value)
+        if name is not None:
+            return {"enum": _class_name(type(value)), "name": name}
+        raise EncodeError(f"no names of its class make the enum member {value!r}", place=place)
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": float.__repr__(value)}
     if isinstance(value, (str, int, float)) or value is None:
@@ -275,7 +279,7 @@ def _encode_value(value: Any, place: str, left: list[int]) -> Any:
     if type(value) is bytes:
         return {"bytes": binascii.b2a_base64(value, newline=False).decode()}
     raise EncodeError(
-        f"a {_class_name(type(value))} in the context of a container",
+        f"a value of the class {_class_name(type(value))} cannot be written here",
         place=place,
         remedy="Numbers, text, bytes, None, enum members, and lists, tuples and dicts of them (exactly these types) can be "
         "written",
@@ -375,7 +379,7 @@ def _enum_member(class_name: str, name: str) -> enum.Enum:
     # The newest of several: in a notebook, a class may be defined repeatedly.
     for candidate in reversed(list(_subclasses(enum.Enum))):
         if _class_name(candidate) == class_name:
-            member = candidate.__members__.get(name)
+            member = _member(candidate, name)
             if member is None:
                 raise DecodeError(f"the enum {class_name} has no member {name!r}")
             return member
@@ -398,6 +402,28 @@ def _class_name(kind: type) -> str:
 def is_named_member(member: enum.Enum) -> bool:
     """Whether a member is one that its class names (a combination of flags is not)."""
     return type(member).__members__.get(member.name) is member
+
+
+def member_name(member: enum.Enum) -> str | None:
+    """Return the name of a member, those of the flags that it combines (`READ|WRITE`), or None if no names make it."""
+    if is_named_member(member):
+        return member.name
+    name = _combined_name(member)
+    return name if name is not None and _member(type(member), name) is member else None
+
+
+def _combined_name(member: enum.Enum) -> str | None:
+    return "|".join(f"{each.name}" for each in member) if isinstance(member, enum.Flag) else None
+
+
+def _member(kind: type[enum.Enum], name: str) -> enum.Enum | None:
+    member = kind.__members__.get(name)
+    if member is None and issubclass(kind, enum.Flag):
+        flags = [kind.__members__.get(each) for each in name.split("|")] if name else []
+        with Ignored(ValueError, TypeError):  # of the class's own code
+            found = functools.reduce(operator.or_, flags, kind(0))
+            return found if _combined_name(found) == name else None
+    return member
 
 
 def _too_deep(max_depth: int) -> LimitError:
