@@ -120,7 +120,7 @@ def check_encoded(
                 _check(verifier, program, decoded(), common)
     except unless_interrupted(*_REFUSALS) as error:
         raise EncodeError(
-            f"torch does not accept the program, and would not when it is loaded: {error}",
+            f"torch does not accept the program, and would not when it is loaded: {str(error).rstrip('.')}",
             remedy="Fix the edited parts until `program.validate()` passes",
         ) from error
 
