@@ -48,8 +48,10 @@ ODD_KEYS = [
     b"\x00\xff",
     (math.inf, -math.inf),
     Access.READ,
+    Access.READ | Access.WRITE,
+    Access(0),
 ]
-REFUSED_KEYS = [frozenset(), 1j, torch.float32, (object,), Access.READ | Access.WRITE]
+REFUSED_KEYS = [frozenset(), 1j, torch.float32, (object,), enum.IntFlag("Bits", "ONE")(9)]
 
 
 @pytest.fixture(scope="module", autouse=True)
