@@ -7,7 +7,7 @@ import { GraphwireError } from "./errors.js";
 import type { GraphwireFile, PayloadTable } from "./files.js";
 import { formatInfix } from "./infix.js";
 import { interfaceOf, type Interface } from "./interface.js";
-import { graphsIn, nodeName } from "./programs.js";
+import { graphsIn, namesIn, nodeName, subgraphsOf } from "./programs.js";
 import type { Argument, ConstantValue, Graph, Program, SymBool, SymFloat, SymInt, TensorMeta } from "./schema.js";
 
 export interface ValueSummary {
@@ -146,11 +146,11 @@ export function summarize(program: Program, name: string, weights?: PayloadTable
     plugins: program.plugins,
     modules: modulesOf(graphs, tensors.parameter),
     process_groups: processGroups(graphs, program.group_sizes),
-    metadata: metadataOf(program, graphs),
+    metadata: metadataOf(program),
   };
 }
 
-function metadataOf(program: Program, graphs: readonly Graph[]): MetadataSummary[] {
+function metadataOf(program: Program): MetadataSummary[] {
   const places = new Map<string, Set<string>>();
   const note = (place: string, metadata: ReadonlyMap<string, string>): void => {
     for (const key of metadata.keys()) {
@@ -160,10 +160,14 @@ function metadataOf(program: Program, graphs: readonly Graph[]): MetadataSummary
     }
   };
   note("", program.graph_module.metadata);
-  for (const { nodes, value_metadata, output_metadata } of graphs) {
-    for (const node of nodes) note(node.name === null || node.name === "" ? node.target : node.name, node.metadata);
-    for (const [name, { metadata }] of value_metadata) note(name, metadata);
-    if (output_metadata !== null) note("output", output_metadata.metadata);
+  const rest: [string, Graph][] = [["", program.graph_module.graph]];
+  for (const [inside, { nodes, value_metadata, output_metadata }] of rest) {
+    for (const node of nodes) {
+      note(inside + (node.name || node.outputs.flatMap(namesIn)[0] || node.target), node.metadata);
+      for (const held of subgraphsOf(node)) rest.push([`${inside}${held.name}/`, held.graph]);
+    }
+    for (const [name, { metadata }] of value_metadata) note(inside + name, metadata);
+    if (output_metadata !== null) note(`${inside}output`, output_metadata.metadata);
   }
   const by = new Map(program.plugins.flatMap(({ distribution, version, provides }) => provides.map((each) => [each, `${distribution} ${version}`] as const)));
   const rows = [...places].sort(([a], [b]) => compareText(a, b));
