@@ -22,6 +22,7 @@ from graphwire.errors import (
 from graphwire.hooks import PluginInfo, Registry, Tree, TreeSpec
 from graphwire.schema import PluginRequirement
 from graphwire_plugins.json_format import JsonFormat
+from graphwire_plugins.ops import LibraryOverloads
 from graphwire_plugins.safetensors import SafetensorsStore
 
 
@@ -92,6 +93,37 @@ def test_a_file_records_who_serves_its_containers(program: Any) -> None:
         (requirement,) = archive.program.plugins
     assert (requirement.distribution, requirement.version) == ("gw-rows", "1.5")
     assert requirement.provides == ["treespec_serializer:tests.Row"]
+
+
+class Doubles(LibraryOverloads):
+    """Handles the operators of one library."""
+
+    namespace = "gw_doubles"
+    prefixes = keeps = ("torch.ops.gw_doubles.",)
+    opset_version = 2
+
+
+@torch.library.custom_op("gw_doubles::double", mutates_args=())
+def double(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+double.register_fake(torch.empty_like)
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.gw_doubles.double(x)
+
+
+def test_each_save_records_who_handles_an_operator_whatever_was_saved_before() -> None:
+    program = torch.export.export(Doubled(), (torch.ones(2),))
+    handled = loaded(PluginInfo("doubles", "gw-doubles", "1.5"), op_handlers=[Doubles()])
+    for registry, provides in [(Registry(INSTALLED), []), (Registry([*INSTALLED, handled]), ["gw-doubles"])]:
+        for _ in range(2):
+            record, _ = graphwire.to_schema(program, registry=registry)
+            assert [each.distribution for each in record.plugins] == provides
+            assert ("gw_doubles" in record.opset_version) is bool(provides)
 
 
 def test_without_the_plugin_one_message_says_what_to_install_and_where_it_is_needed(program: Any) -> None:

@@ -11,7 +11,7 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, Union
 
 import torch
@@ -72,23 +72,31 @@ def _declared() -> dict[Any, dict[str, Any]]:
     }
 
 
-@contextmanager
-def edited_attributes_named(program: ExportedProgram) -> Iterator[None]:
+class edited_attributes_named:  # noqa: N801 # as `errors.located`
     """A context for encoding a program: after an unexpected error, it reports the first attribute whose type differs from what
     torch creates.
 
     Raises:
         EncodeError: replaces a foreign exception, or an error that names no cause, if such an attribute exists.
     """
-    try:
-        yield
-    except Exception as error:
-        unexplained = not isinstance(error, GraphwireError) or error.remedy == UNREADABLE
-        if unexplained and not is_of_caller(error):
-            faults = (_fault(value, wanted, place) for place, value, wanted in _read(program))
+
+    __slots__ = ("_program",)
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self._program = program
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or is_of_caller(error):
+            return
+        if not isinstance(error, GraphwireError) or error.remedy == UNREADABLE:
+            faults = (_fault(value, wanted, place) for place, value, wanted in _read(self._program))
             if (fault := next(filter(None, faults), None)) is not None:
                 raise fault from error
-        raise
 
 
 def _read(program: ExportedProgram) -> Iterator[tuple[str, Any, Any]]:

@@ -56,6 +56,27 @@ class Operator:
     """For convention `schema`: whether the names of its parameters can name the inputs of a node."""
 
 
+class PlainIntegers(dict[int, SymInt]):
+    """The records of plain integers, made when they are first looked up: equal ones share a record."""
+
+    def __missing__(self, number: int) -> SymInt:
+        made = self[number] = SymInt(as_int=int(number))
+        return made
+
+
+class PlainExtents(dict[Any, list[SymInt]]):
+    """The records of sizes and strides that are plain integers, by these. Metas share the list of equal ones, as nobody edits
+    it."""
+
+    def __init__(self) -> None:
+        self.integers = PlainIntegers()
+
+    def __missing__(self, numbers: Any) -> list[SymInt]:
+        integers = self.integers
+        made = self[numbers] = [integers[each] for each in numbers]
+        return made
+
+
 class SymbolicInteger(NamedTuple):
     """The parts of a symbolic integer."""
 
@@ -78,14 +99,14 @@ class EncodeContext:
     plain_containers: bool = False
     """Whether to write inputs and outputs of types without a serialized name as tuples and dicts."""
     features: set[str] = field(default_factory=set)
+    containers: set[str] = field(default_factory=set)
+    """The names of the container types of the calls, with the versions of their contexts."""
     provided: set[tuple[str, str]] = field(default_factory=set)
     """`(kind, name)` of everything that plugins provided: `op`, `treespec`, `codec`."""
     operators: dict[int, Operator] = field(default_factory=dict)
     """By the id of the FX target: torch computes the target's own hash in Python."""
     expressions: dict[Any, str] = field(default_factory=dict)
-    plain_integers: dict[int, SymInt] = field(default_factory=dict)
-    extents: dict[Any, list[SymInt]] = field(default_factory=dict)
-    """Sizes and strides that are plain numbers, by these."""
+    plain: PlainExtents = field(default_factory=PlainExtents)
     devices: dict[torch.device, schema.Device] = field(default_factory=dict)
     integers: dict[tuple[int, ...], SymbolicInteger] = field(default_factory=dict)
     """By the identity of torch's node. `SymbolicInteger` keeps the first such node alive."""
@@ -111,6 +132,8 @@ class EncodeContext:
     """What of the graphs is not saved, with a node that has it; empty for the module."""
     declared_keys: frozenset[str] = frozenset()
     """The keys of metadata that plugins declare or, as `KeptMetadata`, declared."""
+    has_declared: bool = False
+    """Whether a node of the graphs so far may have metadata under such a key."""
     kept_plugins: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The distributions and versions that declare the keys of `KeptMetadata`."""
     sound: dict[int, list[schema.NamedArgument]] = field(default_factory=dict)

@@ -46,7 +46,7 @@ from graphwire.bridge.torch_compat.verifiers import (
     verifier_of,
 )
 from graphwire.registry.registry import Registry
-from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
+from graphwire.schema.texts.treespec import split_version
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
 from graphwire.wire.archive.source import type_text
@@ -116,9 +116,10 @@ def encode_program(
         record, _ = with_legal_names(record)
         sanitize_payload_names(payloads, legal_path)
     check_saved_program(record, payloads.weights, payloads.constants, context.sound)
-    call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
-    names = signature.parameter_names(record, call.in_spec, None, errors.EncodeError)
-    signature.check_guards(record, signature.input_numbers(call.in_spec, names), errors.EncodeError)
+    if record.guards_code:
+        call: Any = program.module_call_graph[0].signature  # `call_spec` makes a class at each look
+        names = signature.parameter_names(record, call.in_spec, None, errors.EncodeError)
+        signature.check_guards(record, signature.input_numbers(call.in_spec, names), errors.EncodeError)
     return record, payloads
 
 
@@ -131,7 +132,7 @@ def _encode_program(
     graph = encode_graph(context, module, top_level=True)
     unsaved.note_attributes(context, program, "the program")
     calls = signature.encode_module_calls(context, program.module_call_graph, graph.copies)
-    _note_containers(context, graph, calls)
+    _note_containers(context, graph)
     encoded: dict[str, schema.EncodedValue] = {}
     held = {**context.constants, **program.constants}
     unsaved.drop_targets(context, module.graph, graph, (*program.state_dict, *held))
@@ -195,7 +196,7 @@ def _encode_program(
 
 def _check_encoded(context: EncodeContext, program: ExportedProgram, record: schema.Program) -> None:
     """Raise if torch would reject the program when it is loaded."""
-    targets = {operator.target for operator in context.operators.values()}
+    targets = [operator.target for operator in context.operators.values()]
 
     def decoded() -> Any:
         made = signature.decode_signature(record.graph_module.signature)
@@ -205,20 +206,15 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: sch
     check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
 
 
-def _note_containers(
-    context: EncodeContext, graph: schema.Graph, calls: Sequence[schema.ModuleCallEntry]
-) -> None:
+def _note_containers(context: EncodeContext, graph: schema.Graph) -> None:
     """Record the plugins that provide the program's container types. Require a feature for outputs and containers that torch's
     schema can represent but torch's reader rejects."""
     if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
         context.features.add("outputs")
-    called = [call.signature for call in calls if call.signature is not None]
-    texts = {text for each in called for text in (each.in_spec, each.out_spec)}
-    nodes = [node for text in texts for _, node, _ in treespec_nodes(parse_treespec(text))]
-    names = {node.type for node in nodes if node.type is not None}
-    if not all(map(pytree.is_serialized_name, names)):
-        context.features.add("containers")
-    context.provided.update(("treespec_serializer", split_version(name)[0]) for name in names)
+    for name in context.containers:
+        if not pytree.is_serialized_name(name):
+            context.features.add("containers")
+        context.provided.add(("treespec_serializer", split_version(name)[0]))
 
 
 def _opsets(context: EncodeContext) -> dict[str, int]:
@@ -236,9 +232,7 @@ def _opsets(context: EncodeContext) -> dict[str, int]:
 
 def _origins(context: EncodeContext) -> list[OpaqueOrigin]:
     """Return the origins of the program's opaque operators."""
-    return [
-        each.target.origin for each in context.operators.values() if isinstance(each.target, OpaqueOperator)
-    ]
+    return [each.target.origin for each in context.operators.values() if type(each.target) is OpaqueOperator]
 
 
 def _requirements(context: EncodeContext) -> list[schema.PluginRequirement]:

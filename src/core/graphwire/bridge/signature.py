@@ -419,12 +419,16 @@ def _encode_call(context: EncodeContext, signature: Any) -> schema.ModuleCallSig
     return schema.ModuleCallSignature(
         inputs=[argument for argument, _ in inputs],
         outputs=[argument for argument, _ in outputs],
-        in_spec=encode_treespec(signature.in_spec, context.registry, plain=context.plain_containers),
-        out_spec=encode_treespec(signature.out_spec, context.registry, plain=context.plain_containers),
+        in_spec=_encode_spec(context, signature.in_spec),
+        out_spec=_encode_spec(context, signature.out_spec),
         forward_arg_names=None if names is None else list(names),
         input_names=[n for _, n in inputs] if any(n is not None for _, n in inputs) else None,
         output_names=[n for _, n in outputs] if any(n is not None for _, n in outputs) else None,
     )
+
+
+def _encode_spec(context: EncodeContext, spec: Any) -> str:
+    return encode_treespec(spec, context.registry, plain=context.plain_containers, names=context.containers)
 
 
 def decode_module_calls(context: DecodeContext, records: Sequence[schema.ModuleCallEntry]) -> list[Any]:

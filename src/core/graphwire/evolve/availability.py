@@ -7,6 +7,7 @@ libraries: the user decides whether the target has them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -145,6 +146,7 @@ _PREDISPATCH_RELEASE = "2.13"
 _AGE: Final[dict[str, int]] = {release: index for index, release in enumerate(RELEASES)}
 
 
+@functools.lru_cache(maxsize=4096)
 def release_with(target: str) -> str | None:
     """Return the release of torch that first reads an operator, given by its serialized name.
 

@@ -211,11 +211,11 @@ def first_reader(program: schema.Program, *, is_json: bool) -> str:
     newest, targets = max([_ARCHIVE, *_fields_since(program)]), set()
     for graph in schema.graphs_in(program.graph_module.graph):
         top = graph is program.graph_module.graph
-        for meta in {id(meta): meta for meta in graph.tensor_values.values()}.values():  # most are shared
+        metas = graph.tensor_values.values()
+        for meta in dict(zip(map(id, metas), metas, strict=True)).values():  # most are shared
             if meta.dtype in _NEW_TYPES:
                 newest = max(newest, _NEW_TYPES[meta.dtype])
-        for node in graph.nodes:
-            targets.add(node.target)
+        targets |= {node.target for node in graph.nodes}
         for since in _needed(graph, top):
             if since is None:
                 return OURS_FIRST

@@ -250,6 +250,8 @@ class _Index(msgspec.Struct, frozen=True):
     prefixes: Mapping[str, OpHandler | None]
     """None for a prefix that a plugin registers and no plugin owns."""
     longest_prefix: int
+    overloads: dict[int, Any] = {}
+    """What the bridge made of torch's operators whose handlers are built in, by the id of the operator, which it keeps alive."""
 
     def prefix_of(self, name: str) -> str | None:
         """Return the longest prefix that covers an operator's name."""
@@ -563,6 +565,12 @@ class Registry:
         except KeyError:
             problem = f"no plugin provides a wire format with the suffix {suffix!r}"
             raise self._unknown_format(problem, suffix.lstrip(".")) from None
+
+    @property
+    def overloads(self) -> dict[int, Any]:
+        """What the bridge made of torch's operators that built-in handlers handle, by the id of the operator. It depends on
+        nothing but the plugins, so a save need not make it again."""
+        return self._index.overloads
 
     def op_handler(self, name: str) -> OpHandler | None:
         """Return the handler that owns a serialized operator name: the one with the longest matching prefix."""

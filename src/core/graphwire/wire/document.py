@@ -204,15 +204,12 @@ def check_expanded_size(
             continue
         inner = inner_of(here)
         entered.add(id(here))
-        missing = [
-            each
-            for each in inner
-            if isinstance(each, kinds) and id(each) not in sizes and id(each) not in entered
-        ]
+        inside = [each for each in inner if isinstance(each, kinds)]
+        missing = [each for each in inside if id(each) not in sizes and id(each) not in entered]
         if missing:
             rest += missing
             continue
-        sizes[id(here)] = 1 + sum(sizes.get(id(each), 1) for each in inner)
+        sizes[id(here)] = 1 + len(inner) + sum([sizes.get(id(each), 1) - 1 for each in inside])
         if sizes[id(here)] > most:
             raise EncodeError(
                 f"{what} is more than {most:,} values, where what it shares is written out",
@@ -440,7 +437,7 @@ def _is_flat(program: Program) -> bool:
         program.requires
         or program.encoded_values
         or program.graph_module.graph.compositions
-        or any(node.is_hop_single_tensor_return is not None for node in nodes)
+        or {node.is_hop_single_tensor_return for node in nodes} - {None}
     )
 
 

@@ -225,13 +225,11 @@ def _write_records(
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=compress)
     for member, record in _records((each.payloads for each in documents.values()), absent).items():
-        if (
-            record.nbytes < THREAD_HASH_BYTES
-        ):  # small enough to compute the checksum before writing the header
-            if (view := digests.pop_view(member)) is not None:
-                archive.write(member, view, compress=False, hashed=True)
-            else:
-                archive.write(member, record.view(), compress=False)
+        # Small enough to compute the checksum before writing the header.
+        if record.nbytes < THREAD_HASH_BYTES:
+            hashed = member in digests.views
+            view = digests.views.pop(member) if hashed else record.view()
+            archive.write(member, view, compress=False, hashed=hashed)
         else:
             lent = getattr(record, "lends", False)
             archive.write_stream(member, record.nbytes, record_chunks(record), lent=lent)

@@ -27,7 +27,6 @@ from graphwire.analysis.validation.value_rules import (
     check_metadata,
     check_symbol,
     check_target,
-    has_unusual_line_ends,
     is_identifier,
     is_operator_name,
     is_own_path,
@@ -418,7 +417,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: schema.Node) -> bool:
     metadata = node.metadata
     if metadata and not _LOOKED_AT.isdisjoint(metadata):
         return False
-    if "stack_trace" in metadata and has_unusual_line_ends(metadata["stack_trace"]):
+    if "stack_trace" in metadata and ("\r" in (trace := metadata["stack_trace"]) or "\0" in trace):
         return False
     name = node.name
     if len(outputs) == 1 and (tensor := outputs[0].as_tensor) is not None and tensor.name == name:
@@ -608,13 +607,15 @@ def _elements(held: Argument, variant: str) -> list[Argument]:
 def _check_values(walk: Walk, scope: Scope, place: Place, graph: schema.Graph) -> None:
     good = walk.good_metas
     for name, meta in graph.tensor_values.items():
-        if id(meta) in good:
+        key = id(meta)
+        if key in good:
             continue
-        before = len(walk.problems)
         if not is_usual_meta(walk, meta):
+            before = len(walk.problems)
             check_meta(walk, (place, ".tensor_values", name), meta)
-        if len(walk.problems) == before:
-            good.add(id(meta))
+            if len(walk.problems) > before:
+                continue
+        good.add(key)
     for name, composition in graph.compositions.items():
         here = (place, ".compositions", name)
         check_composition(walk, here, composition)

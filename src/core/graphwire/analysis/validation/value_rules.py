@@ -380,15 +380,15 @@ def is_usual_meta(walk: Walk, meta: TensorMeta) -> bool:
         or meta.dtype_name is not None
         or meta.layout_name is not None
         or (meta.device.type, meta.device.index) not in walk.good_devices
-        or len(sizes) != len(strides)
-        or len(sizes) > _USUAL_DIMENSIONS
+        or (count := len(sizes)) != len(strides)
+        or count > _USUAL_DIMENSIONS
     ):
         return False
     for extent in (*sizes, *strides, meta.storage_offset):
         whole = extent.as_int
         if type(whole) is not int or not 0 <= whole <= _USUAL_EXTENT or extent.as_expr is not None:
             return False
-    return len(sizes) < _COUNTED_DIMENSIONS or prod([size.as_int or 1 for size in sizes]) <= MAX_ELEMENTS
+    return count < _COUNTED_DIMENSIONS or prod([size.as_int or 1 for size in sizes]) <= MAX_ELEMENTS
 
 
 def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
@@ -561,7 +561,7 @@ def payload_differences(
             continue
         payload = weights.get(held.name) or constants.get(held.name)
         meta = None if payload is None else payload.tensor_meta
-        if meta is None or (id(meta), id(value)) in equal:
+        if meta is None or meta is value or (id(meta), id(value)) in equal:
             continue
         if meta == value:
             equal.add((id(meta), id(value)))

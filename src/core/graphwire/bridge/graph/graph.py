@@ -150,7 +150,7 @@ def _encode_node(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> No
     if scope.attributes:
         append_in_default_order(scope.order, node, scope.attributes)
     else:
-        scope.order.setdefault(node)
+        scope.order[node] = None
     if op == "placeholder":
         scope.record.inputs.append(_encode_placeholder(scope, node, top_level))
     elif op == "call_function":

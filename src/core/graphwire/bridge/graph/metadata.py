@@ -68,38 +68,38 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     texts: dict[str, str] = {}
     sources = None
     trace = meta.get("stack_trace")
-    if trace is not None and not isinstance(trace, str):  # and its hash may take forever
-        raise TypeError("the stack trace of a node is no text")
+    if trace is not None and type(trace) is not str and not isinstance(trace, str):
+        raise TypeError("the stack trace of a node is no text")  # its hash may take forever
     if trace:
-        if (text := context.traces.get(trace)) is None:
-            text = context.traces[trace] = context.numbers.trace(_with_line_feeds(trace))
-        texts["stack_trace"] = text
+        if trace not in context.traces:
+            context.traces[trace] = context.numbers.trace(_with_line_feeds(trace))
+        texts["stack_trace"] = context.traces[trace]
     if (modules := meta.get("nn_module_stack")) is not None:
         _encode_module_stack(context, modules, texts)
-    if (functions := meta.get("source_fn_stack")) is not None:
+    # What most nodes lack is not asked for by a call.
+    if "source_fn_stack" in meta and (functions := meta["source_fn_stack"]) is not None:
         _encode_source_fn(context, functions, texts)
     if (called := meta.get("torch_fn")) is not None:
         _encode_torch_fn(called, texts)
-    custom = meta.get("custom")
-    if custom is not None and not isinstance(custom, dict):
-        raise EncodeError(
-            f"meta['custom'] of a node is a {type(custom).__name__}, of which torch wants entries",
-            remedy="Let it be a dict",
-        )
-    if custom:
-        texts["custom"] = encode_custom(context, custom)
+    if "custom" in meta and (custom := meta["custom"]) is not None:
+        if not isinstance(custom, dict):
+            raise EncodeError(
+                f"meta['custom'] of a node is a {type(custom).__name__}, of which torch wants entries",
+                remedy="Let it be a dict",
+            )
+        if custom:
+            texts["custom"] = encode_custom(context, custom)
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in _checked_origins(origin)]
-    if context.declared_keys and not context.declared_keys.isdisjoint(meta):
+    if context.has_declared and not context.declared_keys.isdisjoint(meta):
         encode_declared(context, meta, texts)
     return ValueMetadata(texts, None, sources)
 
 
 def has_saved_metadata(context: EncodeContext, meta: dict[str, Any]) -> bool:
     """Return whether `meta` may have something that `encode_metadata` writes. Most inputs have nothing."""
-    declared = context.declared_keys
-    return not _KEPT.isdisjoint(meta) or (bool(declared) and not declared.isdisjoint(meta))
+    return not _KEPT.isdisjoint(meta) or (context.has_declared and not context.declared_keys.isdisjoint(meta))
 
 
 def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:

@@ -158,14 +158,15 @@ def encode_operator(context: EncodeContext, target: Any) -> Operator:
     Raises:
         EncodeError: no handler owns the target.
     """
-    operator = context.operators.get(id(target))
+    key = id(target)
+    operator = context.operators.get(key)
     if operator is None:
-        operator = context.operators[id(target)] = _named(context, target)
+        operator = context.operators[key] = context.registry.overloads.get(key) or _named(context, target)
     return operator
 
 
 def _named(context: EncodeContext, target: Any) -> Operator:
-    if isinstance(target, OpaqueOperator):
+    if type(target) is OpaqueOperator:
         return opaque_operator(target)
     registry = context.registry
     failures: list[errors.GraphwireError] = []
@@ -178,9 +179,12 @@ def _named(context: EncodeContext, target: Any) -> Operator:
             failures.append(error)  # another handler may own the target
             continue
         if (owner := registry.op_handler(name)) is not None:
+            described = _described(target, name, owner)
             if not registry.is_in_box(owner):
                 context.provided.add(("op_handler", name))
-            return _described(target, name, owner)
+            elif type(target) is OpOverload and len(registry.overloads) < _MOST_KEPT:
+                registry.overloads[id(target)] = described
+            return described
         if fault := registry.fault_of("op_handler", name):
             raise unavailable_error(fault, f"the operator {name}", errors.EncodeError)
     if failures:
@@ -360,7 +364,9 @@ def _read_schema(target: Any) -> dict[str, Any] | None:
     }
 
 
-_facts_of = functools.lru_cache(maxsize=4096)(_read_schema)
+_MOST_KEPT = 4096
+"""The most overloads whose description is kept. torch has fewer."""
+_facts_of = functools.lru_cache(maxsize=_MOST_KEPT)(_read_schema)
 """Cached for torch's overloads, whose schemas never change."""
 
 

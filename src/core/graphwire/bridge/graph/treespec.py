@@ -41,13 +41,16 @@ class _Served(NamedTuple):
     version: int
 
 
-def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> str:
+def encode_treespec(
+    spec: Any, registry: Registry, *, plain: bool = False, names: set[str] | None = None
+) -> str:
     """Encode a `TreeSpec` as JSON text of protocol 1.
 
     Args:
         plain: write a namedtuple or dataclass without a serialized name as a tuple or, with its fields as keys, a dict; and
             a defaultdict whose factory cannot be encoded as a dict. Fields of a dataclass that are None have no child and
             no key.
+        names: receives the names of the container types, with the versions of their contexts.
 
     Raises:
         EncodeError: the treespec is too large once shared children are written out, a container type has no serializer and
@@ -58,7 +61,9 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
         raise EncodeError(f"a {type(spec).__qualname__} is not a torch.utils._pytree.TreeSpec")
     containers = itertools.count(1)
 
-    def enter() -> None:
+    def enter(name: str) -> None:
+        if names is not None:
+            names.add(name)
         if next(containers) == _MEASURED_FROM:
             check_expanded_size(
                 spec, "a treespec", kinds=(object,), inner_of=pytree.children_of, most=_MOST_NODES
@@ -98,19 +103,19 @@ _FLAT = frozenset((str, int))
 """Types of keys. Most contexts are lists of keys."""
 
 
-def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: Callable[[], None]) -> str:
+def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: Callable[[str], None]) -> str:
     container = spec.type
     if container is None:
         return _LEAF_TEXT
-    if not callable(container):  # and its hash may take forever
+    if type(container) is not type and not callable(container):  # and its hash may take forever
         raise TypeError("the type of a treespec is neither a type nor a function that makes one")
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {treespec.MAX_DEPTH} levels")
-    enter()
     context = pytree.context_of(spec)
     if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
         check_expanded_size(context, "the context of a container")
     name, text, served = _encode_node(container, context, registry, plain)
+    enter(name)
     children = []
     for index, child in enumerate(pytree.children_of(spec)):
         try:
@@ -118,7 +123,8 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: 
         except EncodeError as error:
             error.within(f"children_spec[{index}]")
             raise
-    _check_written(served, name, text, children, registry)
+    if served is not None:
+        _check_written(served, name, text, children)
     return _node_text(name, text, children)
 
 
@@ -126,12 +132,17 @@ def _node_text(name: str, context: str, children: list[str]) -> str:
     return f'{{"type": {_quoted(name)}, "context": {context}, "children_spec": [{", ".join(children)}]}}'
 
 
-def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) -> tuple[str, str, _Served]:
-    """Return a container's serialized name, the context as JSON, and what decodes it."""
+def _encode_node(
+    container: Any, context: Any, registry: Registry, plain: bool
+) -> tuple[str, str, _Served | None]:
+    """Return a container's serialized name, the context as JSON, and what decodes it; None for the serializers shipped with
+    graphwire, which the test suite covers, and for what has no function of its own."""
     if plain and (names := pytree.nameless_fields(container, context)) is not None:
         bare: Any = dict if pytree.is_registered_by_fields(container) else tuple
         return _encode_node(bare, names if bare is dict else None, registry, plain=False)
-    if (by := registry.container_types.of(container)) is not None:
+    types = registry.container_types
+    own = types.box.by_container.get(container)
+    if (by := own or types.of(container)) is not None:
         try:
             version, tree = by.serializer.dump_context(context)
         except GraphwireError:
@@ -139,23 +150,24 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
             if plain and container is collections.defaultdict:
                 return _encode_node(dict, context[1], registry, plain=False)
             raise
-        try:
-            _check_context(by, version, tree)
-        except EncodeError as error:
-            blamed(error, by.serializer)
-            raise
+        if own is None:
+            try:
+                _check_context(by, version, tree)
+            except EncodeError as error:
+                blamed(error, by.serializer)
+                raise
         text = _quoted(tree) if type(tree) is str else treespec.dump_json(tree)
-        return treespec.with_version(by.name, version), text, _Served(by, version)
+        return treespec.with_version(by.name, version), text, _Served(by, version) if own is None else None
     registered = pytree.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
     registry.container_types.named(registered.name)  # raises if two plugins provide the type
     if registered.to_dumpable is None:
         if treespec.is_plain_json(context):
-            return registered.name, _quoted(treespec.dump_json(context)), _Served(registered, 1)
+            return registered.name, _quoted(treespec.dump_json(context)), None
         # torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
         text = _quoted(treespec.dump_json(treespec.encode_value(context)))
-        return treespec.with_version(registered.name, 2), text, _Served(registered, 2)
+        return treespec.with_version(registered.name, 2), text, None
     try:
         dumpable = registered.to_dumpable(context)
     except unless_interrupted(Exception) as error:
@@ -163,17 +175,12 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
     return registered.name, treespec.dump_json(dumpable), _Served(registered, 1)
 
 
-def _check_written(served: _Served, name: str, text: str, children: list[str], registry: Registry) -> None:
-    """Raise if a context could not be decoded. Skips the serializers shipped with graphwire, which the test suite covers."""
+def _check_written(served: _Served, name: str, text: str, children: list[str]) -> None:
+    """Raise if a context could not be decoded."""
     by = served.by
-    if isinstance(by, TreespecType):
-        who = f"the treespec serializer of {by.name}"
-        if registry.container_types.box.by_name.get(by.name) is by:
-            return
-    elif by.to_dumpable is None:
-        return
-    else:
-        who = f"the registration of {by.name} with torch"
+    is_plugin = isinstance(by, TreespecType)
+    who = f"the {'treespec serializer' if is_plugin else 'registration'} of {by.name}"
+    who += "" if is_plugin else " with torch"
     # Only a serializer with `fit_context` reads the children.
     if not hasattr(getattr(by, "serializer", None), "fit_context"):
         children = [_LEAF_TEXT] * len(children)

@@ -28,6 +28,8 @@ def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
     unknown = found - OWN_METADATA - TORCH_METADATA - context.declared_keys
     kept = {key for key in unknown if isinstance(key, str) and key.startswith(DECLARED)}
     context.declared_keys |= kept
+    if not context.declared_keys.isdisjoint(found) or len(metas) < len(nodes):
+        context.has_declared = True
     for key in sorted(map(shown, unknown - kept)):  # A repr of shared tuples would have no end.
         context.unsaved.setdefault(
             f"meta[{key:.80}]",

@@ -39,24 +39,29 @@ def encode_payloads(
         EncodeError: a value is not a plain tensor and no codec owns it, or its encoding could not be loaded.
     """
     owners = {id(weight): name for name, weight in reversed([*(weights or {}).items()])} if values else {}
-    coded = CodedValues(context, encoded, (values, others), _is_part, table.folder == WEIGHTS, owners)
-    plain: dict[str, torch.Tensor] = {}
-    for index, (name, value) in enumerate(values.items()):
-        if id(value) in table.measured or _is_part(value):
-            plain[name] = value
-        else:
-            plain.update(coded.encode(name, value, index))
-    placements = {name: placement_of(each) for name, each in plain.items() if id(each) not in table.measured}
-    table.add_all([tensor for name, tensor in plain.items() if placements.get(name) is None])
+    plain: dict[str, torch.Tensor] = dict(values)
+    placements: dict[str, str] = {}
+    if not table.measured.keys() >= {*map(id, values.values())}:
+        coded = CodedValues(context, encoded, (values, others), _is_part, table.folder == WEIGHTS, owners)
+        plain = {}
+        for index, (name, value) in enumerate(values.items()):
+            if id(value) in table.measured or _is_part(value):
+                plain[name] = value
+            else:
+                plain.update(coded.encode(name, value, index))
+        new = {name: each for name, each in plain.items() if id(each) not in table.measured}
+        placements = {name: how for name, each in new.items() if (how := placement_of(each)) is not None}
+    table.add_all([tensor for name, tensor in plain.items() if name not in placements])
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}
     for name, tensor in plain.items():
         meta = metas[name] = _encode_tensor(context, tensor, table, placements.get(name))
-        known = first.setdefault(id(tensor), name)
+        key = id(tensor)
+        known = first.setdefault(key, name)
         if known is not name:
             meta.same_as = known
         if weights:
-            meta.weight = owners.get(id(tensor))
+            meta.weight = owners.get(key)
     return metas
 
 

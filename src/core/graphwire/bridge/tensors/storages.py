@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import torch
 
 from graphwire.bridge.torch_compat.private import FakeTensor, ReadTensor, read_if_plain
@@ -243,17 +244,16 @@ _StorageKey: TypeAlias = "tuple[torch.device | None, int]"
 """The device and address of a storage; for an empty one, which has no address, torch's pointer to it."""
 
 
-class StorageRecord:
+class StorageRecord(msgspec.Struct, eq=False):
     """The bytes of a storage, or of a part of it. On a device other than the CPU they are copied when requested."""
 
-    __slots__ = ("_start", "_storage", "lends", "nbytes")
+    _storage: torch.UntypedStorage
+    _start: int
+    nbytes: int
+    lends: bool
+    """Whether `view` returns the storage's own memory: it is on the CPU."""
 
-    def __init__(self, storage: torch.UntypedStorage, start: int, nbytes: int, *, lends: bool) -> None:
-        self._storage = storage
-        self._start = start
-        self.nbytes = nbytes
-        self.lends = lends
-        """Whether `view` returns the storage's own memory: it is on the CPU."""
+    __repr__ = object.__repr__  # that of a storage has all bytes
 
     def view(self) -> memoryview:
         """Return the bytes; the view keeps the storage alive."""
@@ -295,17 +295,19 @@ class RecordTable:
         holds what all of them use of a storage."""
         measured, spans, reaches = self.measured, self._spans, self._reaches
         for tensor in values:
-            if id(tensor) in measured or (read := read_if_plain(tensor)) is None or tensor.is_meta:
+            identity = id(tensor)
+            if identity in measured or (read := read_if_plain(tensor)) is None or tensor.is_meta:
                 continue
             (_, sizes, dtype, _, _, device), strides, offset = read
             storage = tensor.untyped_storage()
             pointer = storage.data_ptr()
             key = (device, pointer) if pointer else (None, storage._cdata)
-            measured[id(tensor)] = tensor, storage, key, read
+            measured[identity] = tensor, storage, key, read
             extent = reaches.get((dtype, sizes, strides))
             if extent is None:
-                low, high = byte_span(tensor)
-                extent = reaches[dtype, sizes, strides] = tensor.element_size(), high - low
+                item = dtype.itemsize
+                reach = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
+                extent = reaches[dtype, sizes, strides] = item, 0 if 0 in sizes else item * (sum(reach) + 1)
             item, nbytes = extent
             low = offset * item
             known = spans.get(key)
@@ -333,7 +335,7 @@ class RecordTable:
             elif (high - low) * _TRIM_FACTOR >= total or total - (high - low) < _TRIM_BYTES:
                 low, high = 0, total
             name = f"{self.stem}{len(records)}"
-            records[self.folder + name] = StorageRecord(storage, low, high - low, lends=tensor.is_cpu)
+            records[self.folder + name] = StorageRecord(storage, low, high - low, tensor.is_cpu)
             names[key] = (name, low, high)
 
     def place(self, key: _StorageKey) -> tuple[str, int, str | None]:

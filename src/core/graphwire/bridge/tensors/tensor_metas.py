@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 def encode_int(context: EncodeContext, value: int | torch.SymInt) -> schema.SymInt:
     """Encode an integer, plain or symbolic. Equal values share one record."""
     if isinstance(value, int):
-        known = context.plain_integers.get(value)
-        if known is None:
-            known = context.plain_integers[value] = schema.SymInt(as_int=int(value))
-        return known
+        return context.plain.integers[value]
     return symbolic_integer(context, value).record
 
 
@@ -459,7 +456,8 @@ def encode_plain_meta(context: EncodeContext, read: private.ReadTensor) -> schem
 
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
     """Encode the metadata of a tensor. Equal tensors share one record."""
-    layout, sizes, dtype, requires_grad, is_symbolic, device = facts = private.facts_of(tensor)
+    read = private.facts_of_fake if type(tensor) is private.FakeTensor else private.facts_of
+    layout, sizes, dtype, requires_grad, is_symbolic, device = facts = read(tensor)
     if layout is not torch.strided:
         # torch writes strides of 0 here, and needs them to read the document.
         return _tensor_meta(context, facts, (0,) * len(sizes), 0, encode_sparse(tensor))
@@ -491,7 +489,8 @@ def _tensor_meta(
     sparse: schema.SparseMeta | None = None,
 ) -> schema.TensorMeta:
     layout, sizes, dtype, requires_grad, is_symbolic, device = facts
-    kind, layout_kind = SCALAR_TYPES.get(dtype), LAYOUT_KINDS.get(layout)
+    kind = SCALAR_TYPES.get(dtype)
+    layout_kind = schema.Layout.Strided if layout is torch.strided else LAYOUT_KINDS.get(layout)
     names: dict[str, str] = {}
     if kind is None:
         names["dtype_name"] = name_in_torch(dtype)
@@ -499,28 +498,18 @@ def _tensor_meta(
     if layout_kind is None:
         names["layout_name"] = name_in_torch(layout)
         context.features.add("layouts")
+    plain = context.plain
     return schema.TensorMeta(
         dtype=kind or schema.ScalarType.UNKNOWN,
-        sizes=_encode_extents(context, sizes, is_symbolic),
+        sizes=[encode_size(context, each) for each in sizes] if is_symbolic else plain[sizes],
         requires_grad=requires_grad,
         device=context.devices.get(device) or context.devices.setdefault(device, encode_device(device)),
-        strides=_encode_extents(context, strides, is_symbolic),
-        storage_offset=(encode_int if type(offset) is int else encode_size)(context, offset),
+        strides=[encode_size(context, each) for each in strides] if is_symbolic else plain[strides],
+        storage_offset=plain.integers[offset] if type(offset) is int else encode_size(context, offset),
         layout=layout_kind or schema.Layout.Unknown,
         sparse=sparse,
         **names,
     )
-
-
-def _encode_extents(context: EncodeContext, numbers: Sequence[Any], is_symbolic: bool) -> list[schema.SymInt]:
-    """Encode sizes or strides. Metas share the list of equal ones, as nobody edits it."""
-    if is_symbolic:
-        return [encode_size(context, number) for number in numbers]
-    known = context.extents.get(numbers)
-    if known is None:
-        integer = context.plain_integers.get
-        known = context.extents[numbers] = [integer(each) or encode_int(context, each) for each in numbers]
-    return known
 
 
 _QUANTIZED = frozenset("qint8 quint8 qint32 quint4x2 quint2x4".split())

@@ -306,9 +306,10 @@ class no_torch_function(Resource):  # noqa: N801 # as torch names its own
 
 _FACTS = ("layout", "shape", "dtype", "requires_grad", "_has_symbolic_sizes_strides")
 _facts = operator.attrgetter(*_FACTS, "device")
-_facts_of_fake = operator.attrgetter(
+facts_of_fake = operator.attrgetter(
     *_FACTS, "_fake_device" if isinstance(vars(FakeTensor).get("fake_device"), property) else "fake_device"
 )
+"""Returns `facts_of` of a fake tensor."""
 _OWN_SIZES = frozenset((torch.Tensor, torch.nn.Parameter))
 """The tensor types that hold their sizes themselves, as fake tensors do. A subclass may compute them from something else."""
 
@@ -321,7 +322,7 @@ symbolic, and the device."""
 def facts_of(tensor: torch.Tensor) -> ReadFacts:
     """Return facts of a tensor. One call reads them, and bypasses the two Python properties of a fake tensor's device."""
     kind = type(tensor)
-    facts: Any = (_facts_of_fake if kind is FakeTensor else _facts)(tensor)
+    facts: Any = (facts_of_fake if kind is FakeTensor else _facts)(tensor)
     return facts if kind is FakeTensor or kind in _OWN_SIZES else (*facts[:4], True, facts[5])
 
 

@@ -37,6 +37,10 @@ CHILDREN = "_children" if "_children" in _pytree.TreeSpec.__annotations__ else "
 """The attribute of a `TreeSpec` with its child specs: `_children` since 2.10. The older name warns in newer releases."""
 
 
+_CONTEXT = "_context" if "_context" in _pytree.TreeSpec.__annotations__ else "context"
+"""The attribute of a `TreeSpec` with its context: the newer name is no property."""
+
+
 def children_of(spec: Any) -> Sequence[Any]:
     """Return the child specs of a `TreeSpec`. Callers must not change them."""
     children: Sequence[Any] = getattr(spec, CHILDREN)
@@ -45,7 +49,7 @@ def children_of(spec: Any) -> Sequence[Any]:
 
 def context_of(spec: Any) -> Any:
     """Return the context of a `TreeSpec`."""
-    return spec.context
+    return getattr(spec, _CONTEXT)
 
 
 def leaf_spec() -> Any:

@@ -95,7 +95,7 @@ def may_call(targets: Iterable[Any], kind: Any) -> bool:
 
 
 def check_encoded(
-    program: torch.export.ExportedProgram, targets: set[Any], decoded: Callable[[], Any], *, plain: bool
+    program: torch.export.ExportedProgram, targets: Iterable[Any], decoded: Callable[[], Any], *, plain: bool
 ) -> None:
     """Raise if `check_program` would reject a program after it is saved and loaded. Encoding has already visited each node,
     so this checks only the distinct targets and the signature.
@@ -221,7 +221,7 @@ def _is_common_value(value: Any) -> bool:
     return kind in COMMON_VALUES or ((kind is tuple or kind is list) and all(map(_is_common_value, value)))
 
 
-def _are_allowed(targets: set[Any], verifier: Verifier) -> bool:
+def _are_allowed(targets: Iterable[Any], verifier: Verifier) -> bool:
     types, functions = verifier.allowed_op_types(), set(verifier.allowed_builtin_ops())
     may_write = verifier.dialect == "TRAINING"
     for target in targets:

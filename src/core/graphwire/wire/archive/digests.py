@@ -54,7 +54,7 @@ class _ThreadedDigest:
         self.name = name
         self.digest = hashlib.sha256()
         self._thread = thread
-        self._chunks: list[memoryview] = []
+        self._chunks: list[bytes | memoryview] = []
         self._steps: list[Step] = []
         self._turn = threading.Lock()
         """Acquired, and never released, by whichever thread hashes the record."""
@@ -62,7 +62,7 @@ class _ThreadedDigest:
         self._lost = False
         """Whether a chunk could not be submitted to the thread."""
 
-    def add(self, chunk: memoryview) -> None:
+    def add(self, chunk: bytes | memoryview) -> None:
         """Submit the next chunk to the thread."""
         self._chunks.append(chunk)
         try:
@@ -72,7 +72,7 @@ class _ThreadedDigest:
             # Keeps out a thread that starts later and finds the chunk in its queue.
             self._turn.acquire(blocking=False)
 
-    def _hash(self, chunk: memoryview) -> None:
+    def _hash(self, chunk: bytes | memoryview) -> None:
         self._by_thread = self._by_thread or self._turn.acquire(blocking=False)
         if self._by_thread:
             self.digest.update(chunk)
@@ -98,12 +98,18 @@ class _ThreadedDigest:
         self._steps, self._chunks, self._lost = [], [], False
 
 
+def _by_thread(data: bytes | memoryview) -> None:
+    """Leave a record to the thread that hashes its group."""
+
+
 class _Group:
     """Small records that share a digest, hashed by a thread in advance or one by one as they are written."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
         self.digest = hashlib.sha256()
+        self.update: Callable[[bytes | memoryview], object] = self.digest.update
+        """Hashes the next record as it is written, unless a thread hashes the group."""
         self._views: Sequence[memoryview] = ()
         self._step: Step | None = None
 
@@ -111,13 +117,8 @@ class _Group:
         """Submit the records to a thread. Return whether a thread could start."""
         with Ignored(RuntimeError):  # for example at interpreter shutdown
             self._step = thread.submit(thread.hash_all, views)
-            self._views = views
+            self._views, self.update = views, _by_thread
         return self._step is not None
-
-    def update(self, data: memoryview) -> None:
-        """Hash the next record as it is written, unless a thread hashes the group."""
-        if self._step is None:
-            self.digest.update(data)
 
     def hash_here(self) -> None:
         """Hash the records in the calling thread, unless the other thread has started."""
@@ -141,6 +142,8 @@ class Digests(Closing):
     """Computes the digests of one archive's records. As a context manager it ends its threads."""
 
     def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+        """Digests of records that need not be computed, by name."""
         self._digests: dict[str, hashlib._Hash] = {}
         self._groups: list[_Group] = []
         self._group_of: dict[str, _Group] = {}
@@ -152,7 +155,8 @@ class Digests(Closing):
         """The hash of the record that was begun last; None if a thread hashes it."""
         self._copies: list[_ThreadedDigest] = []
         """The records in `_threaded` whose chunks are temporary copies."""
-        self._views: dict[str, memoryview] = {}
+        self.views: dict[str, memoryview] = {}
+        """The bytes of records that a thread already hashes since `begin_groups`. They need no `take`."""
         self.busy = False
         """Whether threads may still have large payloads to hash. A document alone is not worth waiting for."""
 
@@ -172,29 +176,27 @@ class Digests(Closing):
                 # `take` reports a record whose length differs from its `nbytes`.
                 sizes_match = [*map(len, views)] == [*group.sizes.values()]
                 if sizes_match and group.begin(views, self._next_thread()):
-                    self._views.update(zip(members, views, strict=True))
+                    self.views.update(zip(members, views, strict=True))
 
-    def pop_view(self, name: str) -> memoryview | None:
-        """Return the bytes of a record that a thread already hashes since `begin_groups`, or None. Such a record needs no
-        `take`. A second call returns None."""
-        return self._views.pop(name, None)
-
-    def take(self, name: str, data: memoryview) -> None:
+    def take(self, name: str, data: bytes | memoryview) -> None:
         """Compute the digest of a record in memory. Its bytes must not change before `finish`.
+
+        Args:
+            data: the bytes; a view of them has single bytes as its items.
 
         Raises:
             ArchiveError: the length differs from the announced one.
         """
         group = self._group_of.get(name)
         if group is not None:
-            if data.nbytes != group.sizes[name]:
+            if len(data) != group.sizes[name]:
                 raise ArchiveError(
-                    f"the record was announced with {group.sizes[name]:,} bytes but has {data.nbytes:,}",
+                    f"the record was announced with {group.sizes[name]:,} bytes but has {len(data):,}",
                     place=f"record {name!r}",
                     remedy="Its `nbytes` has to be the length of its view",
                 )
             group.update(data)
-        elif data.nbytes < _MIN_THREAD_BYTES or _processors() == 1:
+        elif len(data) < _MIN_THREAD_BYTES or _processors() == 1:
             self._digests[name] = hashlib.sha256(data)
         else:
             record = self._hash_in_thread(name)
@@ -222,7 +224,7 @@ class Digests(Closing):
             if len(self._copies) > _MAX_COPIES:
                 self._copies.pop(0).wait()
 
-    def add(self, chunk: memoryview) -> None:
+    def add(self, chunk: bytes | memoryview) -> None:
         """Add a chunk to the digest of the record begun last. The chunk must not change before `finish`."""
         if self._now is not None:
             self._now.update(chunk)
@@ -238,7 +240,7 @@ class Digests(Closing):
             each.wait()
         self._digests.update((record.name, record.digest) for record in self._threaded)
         return Manifest(
-            {name: digest.hexdigest() for name, digest in self._digests.items()},
+            self.known | {name: digest.hexdigest() for name, digest in self._digests.items()},
             [DigestGroup(group.sizes, group.digest.hexdigest()) for group in self._groups],
         )
 
@@ -246,7 +248,7 @@ class Digests(Closing):
         """End the threads without hashing what is left."""
         for thread in self._threads:
             thread.close()
-        self._threads, self._threaded, self._copies, self._groups, self._views = [], [], [], [], {}
+        self._threads, self._threaded, self._copies, self._groups, self.views = [], [], [], [], {}
 
     def _hash_in_thread(self, name: str) -> _ThreadedDigest:
         record = _ThreadedDigest(name, self._next_thread())

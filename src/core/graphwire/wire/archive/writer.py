@@ -7,7 +7,7 @@ import io
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from graphwire.errors import ArchiveError
 from graphwire.process import count_bytes
@@ -83,15 +83,18 @@ class ArchiveWriter:
         """The size of `_pending` in bytes."""
         self._prefix = f"{root}/" if root else ""
         self._position = 0
-        self._entries: list[bytes] = []
-        """The entries of the written records in the directory."""
-        self._names: set[str] = set()
+        self._entries: dict[str, bytes] = {}
+        """The entries of the written records in the directory, by the names of the records."""
         self._usable = True
         self._digests = digests
         self._settle = settle
-        if records is None:
-            records = PT2_RECORDS if root else {}
-        for name, data in records.items():
+        if records is None and root:
+            data, entries, known = _beginning(root)
+            self._entries.update(entries)
+            self._put(len(data), data)
+            if digests is not None:
+                digests.known.update(known)
+        for name, data in (records or {}).items():
             self.write(name, data, compress=False)
 
     def write(
@@ -109,26 +112,31 @@ class ArchiveWriter:
         Raises:
             ArchiveError: the name is already used, or refers to a path outside the archive.
         """
-        full_name = self._begin(name)
-        content = data if hashed and type(data) is memoryview else memoryview(data).cast("B")
-        crc, size = crc32(content), content.nbytes
+        full_name, encoded = self._begin(name)
+        content = (
+            data
+            if type(data) is bytes or (hashed and type(data) is memoryview)
+            else memoryview(data).cast("B")
+        )
+        crc, size = crc32(content), len(content)
         method, stored = zip_layout.STORED, size
-        packed: bytes | memoryview = content
+        packed = content
         if compress and size > _FEW_BYTES:
             deflated = raw_deflate(content)
             if len(deflated) < size:
                 method, packed, stored = zip_layout.DEFLATED, deflated, len(deflated)
-        header, entry = _headers(full_name, _FLAGS, method, crc, stored, size, self._position)
+        header, entry = _headers(encoded, _FLAGS, method, crc, stored, size, self._position)
         if 0 < stored <= self._chunk_bytes:
             self._put(len(header) + stored, header, packed)
         else:
             self._put(len(header), header)
+            whole = memoryview(packed)
             for start in range(0, stored, self._chunk_bytes):
-                part = packed[start : start + self._chunk_bytes]
+                part = whole[start : start + self._chunk_bytes]
                 self._put(len(part), part)
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
-        self._entries.append(entry)
+        self._entries[full_name] = entry
         self._usable = True
 
     def write_stream(
@@ -148,10 +156,10 @@ class ArchiveWriter:
             ArchiveError: the name is already used or refers to a path outside the archive, or the chunks have more or fewer
                 than `nbytes` bytes. In the latter case the archive cannot be closed.
         """
-        full_name = self._begin(name)
+        full_name, encoded = self._begin(name)
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
         start_of_record = self._position
-        header, _ = _headers(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)
+        header, _ = _headers(encoded, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)
         self._put(len(header), header)
         crc = seen = 0
         digests = self._digests
@@ -178,8 +186,8 @@ class ArchiveWriter:
                 place=f"record {name!r}",
                 remedy="Announce as many bytes as its chunks have",
             )
-        _, entry = _headers(full_name, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record)
-        self._entries.append(entry)
+        _, entry = _headers(encoded, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record)
+        self._entries[full_name] = entry
         descriptor = _descriptor(crc, nbytes)
         self._put(len(descriptor), descriptor)
         self._usable = True
@@ -206,7 +214,7 @@ class ArchiveWriter:
                 digests.close()
         self._usable = False
         start = self._position
-        directory = b"".join(self._entries)
+        directory = b"".join(self._entries.values())
         end = _end(len(self._entries), len(directory), start)
         self._put(len(directory) + len(end), directory, end)
         self.flush()
@@ -222,8 +230,12 @@ class ArchiveWriter:
         elif self._digests is not None:
             self._digests.close()
 
-    def _begin(self, name: str) -> bytes:
-        """Check a record's name, and mark the archive as unfinished until the record is written."""
+    def _begin(self, name: str) -> tuple[str, bytes]:
+        """Check a record's name, and mark the archive as unfinished until the record is written.
+
+        Returns:
+            The full name, and its bytes.
+        """
         if not self._usable:
             raise ArchiveError(
                 "the archive is closed, or broken by an earlier error", place=f"record {name!r}"
@@ -232,13 +244,12 @@ class ArchiveWriter:
         if not zip_layout.is_usual_name(full_name):
             zip_layout.check_name(full_name)
         encoded = full_name.encode("utf-8")
-        if full_name in self._names:
+        if full_name in self._entries:
             raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
         if full_name[-1] == "/" or len(encoded) > _MAX_NAME_BYTES:
             raise ArchiveError("the record name is a folder's, or too long", place=f"record {name[:80]!r}")
-        self._names.add(full_name)
         self._usable = False
-        return encoded
+        return full_name, encoded
 
     def _put(self, size: int, *chunks: bytes | memoryview) -> None:
         """Write all of some chunks, now or together with later ones.
@@ -263,10 +274,20 @@ class ArchiveWriter:
             self._write_many(chunks)
 
 
+@functools.lru_cache(maxsize=16)
+def _beginning(root: str) -> tuple[bytes, Mapping[str, bytes], Mapping[str, str]]:
+    """Return the bytes of `PT2_RECORDS`, with which each archive of a root folder begins, their entries, and their digests."""
+    stream, digests = ChunkBuffer(), Digests()
+    writer = ArchiveWriter(cast("BinaryIO", stream), root=root, records=PT2_RECORDS, digests=digests)
+    writer.flush()
+    return b"".join(stream.parts), writer._entries, digests.finish().sha256
+
+
 _MAX32, _FLAG_DESCRIPTOR = zip_layout.MAX32, zip_layout.FLAG_DESCRIPTOR
 _LOCAL_MAGIC, _pack_local = zip_layout.LOCAL_MAGIC, zip_layout.LOCAL_HEADER.pack
 _CENTRAL_MAGIC, _pack_entry = zip_layout.CENTRAL_MAGIC, zip_layout.CENTRAL_ENTRY.pack
-_HEADER_BYTES = zip_layout.LOCAL_HEADER.size + 4
+_EXTRA_HEAD_BYTES = zip_layout.EXTRA_HEAD.size
+_HEADER_BYTES = zip_layout.LOCAL_HEADER.size + _EXTRA_HEAD_BYTES
 """In bytes: the size of a local header before its name, and of the head of its padding."""
 _PADDINGS = tuple(
     zip_layout.EXTRA_HEAD.pack(zip_layout.PADDING_FIELD, count) + b"Z" * count for count in range(ALIGNMENT)
@@ -280,20 +301,24 @@ def _headers(
     """Return a record's local header, and its entry in the directory."""
     length = len(name)
     version, sums, listed, extra, wide = _VERSION, (crc, stored, size), (crc, stored, size), b"", b""
+    extra_bytes = wide_bytes = 0
     if flags & _FLAG_DESCRIPTOR:
         sums = 0, 0, 0
     if size >= _MAX32:
         version, extra = _VERSION_ZIP64, _zip64_field(size, stored)
         sums, listed, wide = (sums[0], _MAX32, _MAX32), (crc, _MAX32, _MAX32), extra
+        extra_bytes = wide_bytes = len(extra)
     if method == zip_layout.STORED:
-        extra += _PADDINGS[-(offset + _HEADER_BYTES + length + len(extra)) % ALIGNMENT]
-    head = _pack_local(_LOCAL_MAGIC, version, flags, method, _TIME, _DATE, *sums, length, len(extra))
+        padding = -(offset + _HEADER_BYTES + length + extra_bytes) % ALIGNMENT
+        extra += _PADDINGS[padding]
+        extra_bytes += _EXTRA_HEAD_BYTES + padding
+    head = _pack_local(_LOCAL_MAGIC, version, flags, method, _TIME, _DATE, *sums, length, extra_bytes)
     if offset >= _MAX32:
         version, wide = _VERSION_ZIP64, _zip64_field(*((size, stored) if wide else ()), offset)
-        offset = _MAX32
+        offset, wide_bytes = _MAX32, len(wide)
     times = flags, method, _TIME, _DATE
     entry = _pack_entry(
-        _CENTRAL_MAGIC, version, version, *times, *listed, length, len(wide), 0, 0, 0, 0, offset
+        _CENTRAL_MAGIC, version, version, *times, *listed, length, wide_bytes, 0, 0, 0, 0, offset
     )
     return head + name + extra, entry + name + wide
 
@@ -310,11 +335,8 @@ def _end(count: int, size: int, start: int) -> bytes:
         tail = zip_layout.END64.pack(
             zip_layout.END64_MAGIC, rest, _VERSION_ZIP64, _VERSION_ZIP64, 0, 0, count, count, size, start
         ) + zip_layout.END64_LOCATOR.pack(zip_layout.END64_LOCATOR_MAGIC, 0, start + size, 1)
-    count, size, start = (
-        min(count, zip_layout.MAX16),
-        min(size, zip_layout.MAX32),
-        min(start, zip_layout.MAX32),
-    )
+        count, size = min(count, zip_layout.MAX16), min(size, zip_layout.MAX32)
+        start = min(start, zip_layout.MAX32)
     return tail + zip_layout.END.pack(zip_layout.END_MAGIC, 0, 0, count, count, size, start, 0)
 
 

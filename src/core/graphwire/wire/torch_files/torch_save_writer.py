@@ -72,31 +72,36 @@ class PickleWriter:
         Raises:
             EncodeError: the value cannot be written.
         """
-        write = _WRITERS.get(type(value))
-        if write is not None:
-            write(self, value)
+        kind = type(value)
+        if kind in _WRITERS:
+            _WRITERS[kind](self, value)
         elif (known := self._leaf(value)) is not None:
             self.value(known)
         else:
             raise EncodeError(f"a {type(value).__name__} cannot be written for an old torch")
 
     def _values(self, before: bytes, values: Iterable[Any], after: bytes) -> None:
-        self.put(before)
+        put = self.put
+        put(before)
         for value in values:
-            self.value(value)
-        self.put(after)
+            if type(value) is int and 0 <= value < 1 << 8:  # most sizes and strides
+                put(_SMALL[value])
+            else:
+                self.value(value)
+        put(after)
 
-    def _once(self, key: Hashable, write: Callable[[], None]) -> None:
+    def _once(self, key: Hashable, write: Callable[[Any], object], value: Any) -> None:
         """Write a value on the first call with `key`, and a reference to it on later ones."""
         index = self._memo.get(key)
         codes = b"hj"
         if index is None:
-            write()
-            index, codes = self._memo.setdefault(key, len(self._memo)), b"qr"
+            write(value)
+            index, codes = len(self._memo), b"qr"
+            self._memo[key] = index
         self.put(codes[:1] + bytes([index]) if index < 256 else codes[1:] + struct.pack("<I", index))
 
     def _global(self, value: _Global) -> None:
-        self._once(value, lambda: self.put(f"c{value.module}\n{value.name}\n".encode()))
+        self._once(value, self.put, f"c{value.module}\n{value.name}\n".encode())
 
     def _call(self, value: _Call) -> None:
         self._global(value.function)
@@ -129,16 +134,14 @@ class PickleWriter:
         self._values(b"(", parts, b"tQ")
 
     def _tuple(self, value: tuple[Any, ...]) -> None:
-        if not value:
-            self.put(b")")
-        elif len(value) <= 3:
-            self._values(b"", value, bytes([0x84 + len(value)]))
+        if (code := _TUPLES.get(len(value))) is not None:
+            self._values(b"", value, code)
         else:
             self._values(b"(", value, b"t")
 
     def _integer(self, value: int) -> None:
         if 0 <= value < 1 << 8:
-            self.put(b"K" + bytes([value]))
+            self.put(_SMALL[value])
         elif 0 <= value < 1 << 16:
             self.put(b"M" + struct.pack("<H", value))
         elif -(1 << 31) <= value < 1 << 31:
@@ -152,6 +155,10 @@ class PickleWriter:
         self.put(b"X" + struct.pack("<I", len(data)) + data)
 
 
+_SMALL = tuple(b"K" + bytes([value]) for value in range(1 << 8))
+"""The codes of integers of one byte, by these."""
+_TUPLES = {0: b")", 1: b"\x85", 2: b"\x86", 3: b"\x87"}
+"""The codes that make tuples of the last values, by their number."""
 _NEW_DICT = _Call("collections", "OrderedDict")
 
 
@@ -198,7 +205,7 @@ _WRITERS: Mapping[type, Callable[[PickleWriter, Any], None]] = MappingProxyType(
         list: lambda writer, value: writer._values(b"](", value, b"e"),
         dict: lambda writer, value: writer._values(b"}(", chain.from_iterable(value.items()), b"u"),
         OrderedDict: PickleWriter._ordered_dict,
-        Shared: lambda writer, value: writer._once(value, lambda: writer.value(value.value)),
+        Shared: lambda writer, value: writer._once(value, writer.value, value.value),
         pickle_globals.StridedTensor: lambda writer, value: writer._call(_strided(value)),
         pickle_globals.SparseTensor: lambda writer, value: writer._call(_sparse(value)),
         pickle_globals.Storage: PickleWriter._storage,
@@ -247,7 +254,7 @@ class PackedFile(ChunkBuffer):
         """Keep chunks of an `ArchiveWriter`. The bytes of the record that is lent are replaced by a reference to it."""
         for chunk in chunks:
             self.nbytes += len(chunk)
-            if isinstance(chunk, bytes) or self.lent is None:
+            if self.lent is None or type(chunk) is bytes:
                 self.parts.append(bytes(chunk))
             elif self.parts[-1] is not self.lent:
                 self.parts.append(self.lent)
@@ -511,7 +518,7 @@ def _examples_tree(examples: schema.ExampleInputs) -> Any:
 
 
 def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
-    if spec.is_leaf:
+    if spec.type is None:
         return _value(next(leaves))
     items = [_unflatten(child, leaves) for child in spec.children]
     match spec.type:
@@ -532,9 +539,9 @@ def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
 
 
 def _value(leaf: schema.Argument) -> Any:
+    if leaf.as_tensor is not None:
+        return leaf.as_tensor
     match leaf:
-        case schema.Argument(as_tensor=schema.TensorArgument() as tensor):
-            return tensor
         case schema.Argument(as_none=True):
             return None
         case (
