@@ -10,7 +10,7 @@ import { noFacts, readFacts } from "../src/facts.js";
 import { captionOf, titleOf } from "../src/layout/boxes.js";
 import { inColumns, type Arrange } from "../src/layout/columns.js";
 import { layeredLayout } from "../src/layout/layered.js";
-import { inOrder, meets, type Arrangement, type Connection, type Rectangle, type Sized } from "../src/layout/places.js";
+import { inOrder, meets, type Arrangement, type Connection, type Point, type Rectangle, type Sized } from "../src/layout/places.js";
 import { withLoose } from "../src/layout/loose.js";
 import { firstFolding } from "../src/layout/first.js";
 import { labelBox, passedBox, pointsOn, titleWidth } from "../src/layout/labels.js";
@@ -174,7 +174,11 @@ test("time runs down: no wire goes up, however programs are folded", async () =>
       for (const reshapes of [true, false]) {
         const scene = sceneOf(root, { open, weights: reshapes, reshapes, screen: reshapes ? undefined : SCREEN });
         for (const { points, links } of scene.wires) {
-          points.forEach(({ y }, index) => { assert.ok(index === 0 || y >= (points[index - 1]?.y ?? 0) - 0.5, `${name}: ${links[0]?.from.path} → ${links[0]?.to.path}`); });
+          const isRight = (points.at(-1)?.x ?? 0) > (points[0]?.x ?? 0) + 60; // in columns time runs to the right, too
+          points.forEach(({ x, y }, index) => {
+            const { x: before, y: above } = points[index - 1] ?? { x, y };
+            assert.ok(y >= above - 0.5 || (isRight && (x === before || x > before)), `${name}: ${links[0]?.from.path} → ${links[0]?.to.path}`);
+          });
         }
       }
     }
@@ -272,7 +276,7 @@ test("a program that is too tall for the screen stands in columns that fit, also
   const { side } = await shown(["dense.pt2"]);
   const { width, height, wires } = sceneOf(side.items.root, { open: new Set([side.items.root]), weights: false, reshapes: false, screen: SCREEN });
   assert.ok(width <= SCREEN.width && height <= SCREEN.height + 40, `${width} × ${height}`);
-  assert.ok(wires.some(({ cut }) => cut));
+  assert.ok(wires.some(({ points: [start, ...points] }) => (points.at(-1)?.y ?? 0) < (start?.y ?? 0)), "wires lead up to the next column");
   for (let seed = 1; seed <= 40; seed++) {
     const nodes = randomProgram(seed);
     const sizes = nodes.map(() => ({ width: 120, height: 40, rank: null }));
@@ -285,6 +289,35 @@ test("a program that is too tall for the screen stands in columns that fit, also
     const { width: most, height: tall } = inColumns(arrange, sizes, connections, { width: 60, height: 60 });
     assert.ok(most < 4000 && tall < 8000, "what fits no screen is as without one");
   }
+});
+
+test("wires from one column to another are whole while they are few, and pass no box", () => {
+  const skips: Connection[] = Array.from({ length: 4 }, (_, level) => ({ from: 2 * level, to: 23 - 2 * level }));
+  const chain: Connection[] = Array.from({ length: 23 }, (_, from) => ({ from, to: from + 1 }));
+  for (const [connections, isFew] of [[[...chain, ...skips], true], ...Array.from({ length: 40 }, (_, seed) => [randomProgram(seed + 1).flatMap(({ operands }, to) => operands.map((from): Connection => ({ from, to }))), false] as const)] as const) {
+    const sizes = boxes(Math.max(...connections.map(({ to }) => to)) + 1);
+    for (const height of [SCREEN.height, 400]) {
+      const { across, cut, ...found } = inColumns(arranging(layeredLayout, sizes, connections), sizes, connections, { width: 2000, height });
+      if (isFew) assert.ok((cut?.size ?? 0) === 0 && (across?.size ?? 0) >= 4, `${cut?.size} of ${across?.size}`);
+      for (const index of across ?? []) {
+        const { from, to } = connections[index] as Connection;
+        const end = (box: number, isBelow: boolean): Point => ({ x: (found.places[box]?.x ?? 0) + (sizes[box]?.width ?? 0) / 2, y: (found.places[box]?.y ?? 0) + (isBelow ? (sizes[box]?.height ?? 0) : 0) });
+        const points = pointsOn({ points: [end(from, true), ...(found.bends[index] ?? []), end(to, false)] });
+        assert.ok(points.every(({ x, y }) => x >= 0 && x <= found.width && y >= -1 && y <= found.height + 1));
+        sizes.forEach(({ width, height: tall }, box) => {
+          const inside = { x: (found.places[box]?.x ?? 0) + 1, y: (found.places[box]?.y ?? 0) + 1, width: width - 2, height: tall - 2 };
+          if (box !== from && box !== to) assert.ok(!points.some((point) => meets(inside, point)), `${from} → ${to} behind ${box}`);
+        });
+      }
+    }
+  }
+});
+
+test("a chain beside long wires is straight", () => {
+  const sizes: Sized[] = Array.from({ length: 12 }, () => ({ width: 120, height: 40, rank: null }));
+  const connections: Connection[] = sizes.slice(1).flatMap((_, at) => [{ from: at, to: at + 1 }, ...(at > 0 && at < 9 ? [{ from: 0, to: at + 1 }] : [])]);
+  const { places } = layeredLayout(sizes, connections);
+  assert.ok(places.every(({ x }) => Math.abs(x - (places[2]?.x ?? 0)) < 60), JSON.stringify(places));
 });
 
 test("what nothing reaches stands above what comes later in the program", async () => {

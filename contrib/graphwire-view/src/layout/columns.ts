@@ -1,6 +1,7 @@
 /** Columns: what is much too tall is cut, and its pieces stand side by side. Time runs down in each, and to the right. */
 
-import { BOX_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
+import { TURN } from "./curves.js";
+import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
 
 /** An arrangement that is less tall is not cut, unless it can be seen as a whole only that way. */
 export const TALL = 6000;
@@ -13,11 +14,16 @@ const MORE = 2;
 const TIGHT = 19;
 /** Longer wires are cut, too, where columns are too wide with them. */
 const LONG = 160;
+/** The distance of wires beside each other between columns, and how many there are; further ones are cut. */
+const LANE = 11;
+const MOST_LANES = 12;
+/** The distance of wires below columns. */
+const BUS = 7;
 
 /** Lays out some of the boxes, with some of the connections between them; both by their positions. */
 export type Arrange = (boxes: readonly number[], edges: readonly number[]) => Arrangement;
 
-/** Lays out boxes in as many columns as they need. Wires from one column to another are cut. With a screen, the columns fit it, if they can. */
+/** Lays out boxes in as many columns as they need. Wires lead from one column to another as long as there are few. With a screen, the columns fit it, if they can. */
 export function inColumns(arrange: Arrange, sizes: readonly Sized[], connections: readonly Connection[], screen?: { readonly width: number; readonly height: number }): Arrangement {
   const tall = screen?.height ?? TALL;
   const given = arrange([...sizes.keys()], [...connections.keys()]);
@@ -33,12 +39,12 @@ export function inColumns(arrange: Arrange, sizes: readonly Sized[], connections
     const columnOf = places.map(({ y }) => tops.findLastIndex((top) => top <= y));
     const columns = tops.map((_, column) => columnOf.flatMap((own, box) => (own === column ? [box] : [])));
     const leaves = new Set([...connections.keys()].filter((index) => columnOf[connections[index]?.from ?? 0] !== columnOf[connections[index]?.to ?? 0]));
-    let found = sideBySide(columns, columnOf, leaves, arrange, connections);
+    let found = sideBySide(columns, columnOf, leaves, arrange, sizes, connections);
     if (screen !== undefined && found.width > screen.width) {
       connections.forEach(({ from, to }, index) => {
         if ((places[to]?.y ?? 0) - (places[from]?.y ?? 0) > LONG) leaves.add(index);
       });
-      found = sideBySide(columns, columnOf, leaves, arrange, connections);
+      found = sideBySide(columns, columnOf, leaves, arrange, sizes, connections);
     }
     if (screen === undefined || (found.height <= tall && found.width <= screen.width)) return found;
   }
@@ -63,16 +69,30 @@ function squeezed(given: Arrangement, sizes: readonly Sized[]): Arrangement {
   return { ...given, places: given.places.map(moved), bends: given.bends.map((points) => points.map(moved)), height: given.height - (rows.at(-1)?.[2] ?? 0) };
 }
 
-/** Lays out each column by itself, without the connections that leave it. */
-function sideBySide(columns: readonly (readonly number[])[], columnOf: readonly number[], leaves: ReadonlySet<number>, arrange: Arrange, connections: readonly Connection[]): Arrangement {
+/** Lays out each column by itself; then the wires that leave it. */
+function sideBySide(columns: readonly (readonly number[])[], columnOf: readonly number[], leaves: ReadonlySet<number>, arrange: Arrange, sizes: readonly Sized[], connections: readonly Connection[]): Arrangement {
   const inside = columns.map((): number[] => []);
   const cut = new Set(leaves);
   connections.forEach(({ from }, index) => {
     if (!leaves.has(index)) inside[columnOf[from] ?? 0]?.push(index);
   });
+  const lanes = columns.map(() => new Map<string, number>());
+  const across = new Map<number, string>();
+  for (const index of leaves) {
+    const { from, to, startsAt = 0, brings = 0 } = connections[index] as Connection;
+    const [here, there] = [columnOf[from] ?? 0, columnOf[to] ?? 0];
+    if (there <= here) continue;
+    const key = `${from} ${startsAt} ${brings}`;
+    const used = [...new Set([here, there - 1])].map((column) => lanes[column] as Map<string, number>);
+    if (used.some((lane) => lane.size >= MOST_LANES && !lane.has(key))) continue;
+    for (const lane of used) if (!lane.has(key)) lane.set(key, lane.size);
+    across.set(index, key);
+    cut.delete(index);
+  }
   const places: Point[] = [];
   const bends: (readonly Point[])[] = connections.map(() => []);
-  let [left, height] = [0, 0];
+  const gaps: Point[] = []; // where the lanes at the right of each column begin
+  let [left, width, height] = [0, 0, 0];
   columns.forEach((boxes, column) => {
     const edges = inside[column] ?? [];
     const made = arrange(boxes, edges);
@@ -82,10 +102,52 @@ function sideBySide(columns: readonly (readonly number[])[], columnOf: readonly 
       bends[edge] = (made.bends[at] ?? []).map(moved);
       if (made.cut?.has(at) === true) cut.add(edge);
     });
-    left += made.width + GAP;
+    width = left + made.width;
+    const room = LANE * Math.max(0, (lanes[column]?.size ?? 0) - 1);
+    const gap = Math.max(GAP, room + 2 * BOX_GAP);
+    gaps.push({ x: width + (gap - room) / 2, y: 0 });
+    left = width + gap;
     height = Math.max(height, made.height);
   });
-  return { places, bends, cut, width: left - GAP, height };
+  if (across.size === 0) return { places, bends, cut, width, height };
+  return withAcross({ places, bends, cut, width, height }, sizes, connections, across, (column, key) => (gaps[column]?.x ?? 0) + LANE * (lanes[column]?.get(key) ?? 0), columnOf);
+}
+
+/** Leads wires from one column to another: through the lane beside the first, below what is between, and up or down through that before the last. */
+function withAcross(given: Arrangement, sizes: readonly Sized[], connections: readonly Connection[], across: ReadonlyMap<number, string>, lane: (column: number, key: string) => number, columnOf: readonly number[]): Arrangement {
+  const rows = new Map<string, { top: number; bottom: number }>();
+  const rowOf = (box: number): string => `${columnOf[box] ?? 0} ${Math.round((given.places[box]?.y ?? 0) + (sizes[box]?.height ?? 0) / 2)}`;
+  given.places.forEach(({ y }, box) => {
+    const known = rows.get(rowOf(box)) ?? { top: y, bottom: y };
+    rows.set(rowOf(box), { top: Math.min(known.top, y), bottom: Math.max(known.bottom, y + (sizes[box]?.height ?? 0)) });
+  });
+  const middle = (box: number): number => (given.places[box]?.x ?? 0) + (sizes[box]?.width ?? 0) / 2;
+  const buses = new Map<string, number>();
+  const bends = [...given.bends];
+  let [least, most] = [0, given.height];
+  for (const [index, key] of across) {
+    const { from, to, startsAt = 0, endsAt = 0 } = connections[index] as Connection;
+    const [here, there] = [columnOf[from] ?? 0, columnOf[to] ?? 0];
+    const [{ bottom } = { bottom: 0 }, { top } = { top: 0 }] = [rows.get(rowOf(from)), rows.get(rowOf(to))];
+    const [first, last] = [lane(here, key), lane(there - 1, key)];
+    const points: Point[] = [];
+    if (bottom > (given.places[from]?.y ?? 0) + (sizes[from]?.height ?? 0) + 1) points.push({ x: middle(from) + startsAt, y: bottom }); // past the boxes beside it
+    if (there > here + 1) {
+      const level = buses.get(key) ?? buses.size;
+      buses.set(key, level);
+      const y = Math.max(given.height, bottom + RANK_GAP) + BUS * level;
+      points.push({ x: first, y: bottom + RANK_GAP }, { x: first, y }, { x: last, y }, { x: last, y: top });
+    } else if (top < bottom - 1) points.push({ x: first, y: bottom }, { x: first, y: top });
+    else if (top < bottom + RANK_GAP) points.push({ x: first, y: (top + bottom) / 2 + 1 }, { x: first, y: (top + bottom) / 2 - 1 }); // not along the border of a box
+    else if (top < bottom + 2 * RANK_GAP) points.push({ x: first, y: (top + bottom) / 2 });
+    else points.push({ x: first, y: bottom + RANK_GAP }, { x: first, y: top - RANK_GAP });
+    if (top < (given.places[to]?.y ?? 0) - 1) points.push({ x: middle(to) + endsAt, y: top });
+    bends[index] = points;
+    least = Math.min(least, ...points.map(({ y }) => (y <= top ? y - TURN : y)));
+    most = Math.max(most, ...points.map(({ y }) => (y >= bottom ? y + TURN : y)));
+  }
+  const moved = ({ x, y }: Point): Point => ({ x, y: y - least });
+  return { ...given, places: given.places.map(moved), bends: bends.map((points) => points.map(moved)), across: new Set(across.keys()), height: most - least };
 }
 
 /** Returns where columns of about the same height begin: at boxes with nothing beside them that began earlier. */

@@ -1,6 +1,7 @@
 /** Places of texts: labels beside their wires, and titles in their frames, where as little as possible crosses them. */
 
 import { HEADER, SIGN } from "./boxes.js";
+import { curvesOf, pointAt } from "./curves.js";
 import { contains, meets, type Point, type Rectangle } from "./places.js";
 import type { Box, Wire } from "./scene.js";
 import { textWidth } from "./text.js";
@@ -55,29 +56,24 @@ export function passedBox({ passed, passedAt: { x, y } }: Wire): Rectangle {
   return { x, y, width: textWidth(passed, SIZE) + 8, height: PASSED.height };
 }
 
-/** Returns points on a wire as it is drawn: upright at both ends of each piece. */
+/** Returns points on a wire as it is drawn. */
 export function pointsOn({ points }: Pick<Wire, "points">): Rectangle[] {
-  return points.slice(1).flatMap((to, index) => {
-    const from = points[index] as Point;
-    const count = Math.ceil(Math.max(Math.abs(to.x - from.x), to.y - from.y) / STEP);
-    return Array.from({ length: count }, (_, at): Rectangle => {
-      const t = at / count;
-      const share = t * t * (3 - 2 * t);
-      const along = to.x === from.x ? t : 1.5 * t * (1 - t) + t ** 3; // as `curve` bends it
-      return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * along, width: 0, height: 0 };
-    });
+  return curvesOf(points).flatMap((curve) => {
+    const [from, handle, , to] = curve;
+    const count = Math.ceil(Math.max(Math.abs(to.x - from.x), Math.abs(to.y - from.y), 2 * Math.abs(handle.y - from.y)) / STEP);
+    return Array.from({ length: count }, (_, at): Rectangle => ({ ...(to.x === from.x ? { x: from.x, y: from.y + ((to.y - from.y) * at) / count } : pointAt(curve, at / count)), width: 0, height: 0 }));
   });
 }
 
 /**
  * Gives each label a place that no box and no other label has: beside the beginning of its wire, or further along where fewer wires cross
- * it and it is not below another box; without one it is dropped. Titles of frames stand at the left, or where nothing crosses them.
+ * it and it is not below another box; without one it is dropped. A label may stand as far beside the drawing as there is room. Titles of frames stand at the left, or where nothing crosses them.
  */
-export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: number): { readonly boxes: Box[]; readonly wires: Wire[] } {
+export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: number, beside = 0): { readonly boxes: Box[]; readonly wires: Wire[] } {
   const [taken, crossing] = [new Bands(), new Bands()];
   for (const box of boxes) taken.add(box);
   if (wires.length <= MOST_CROSSING) for (const wire of wires) for (const point of pointsOn(wire)) crossing.add(point);
-  const free = (wanted: Rectangle, point: Point): boolean => wanted.x >= 0 && wanted.x + wanted.width <= width && taken.meeting(wanted).every((each) => each.open === true && contains(each, wanted) && contains(each, { ...point, width: 0, height: 1 }));
+  const free = (wanted: Rectangle, point: Point): boolean => wanted.x >= -beside && wanted.x + wanted.width <= width + beside && taken.meeting(wanted).every((each) => each.open === true && contains(each, wanted) && contains(each, { ...point, width: 0, height: 1 }));
   const passed = new Map<Wire, Point>();
   for (const wire of wires.filter((each) => each.passed !== "")) {
     const found = passedPlace(wire, free, crossing);
@@ -120,8 +116,10 @@ function passedPlace(wire: Wire, free: (wanted: Rectangle, point: Point) => bool
   const [end = { x: 0, y: 0 }, before = end] = [wire.points.at(-1), wire.points.at(-2)];
   const last = end.y - PASSED.arrow - size.height;
   const own = pointsOn(wire);
-  const places = own.filter(({ y }) => y >= (wire.points[0] as Point).y + size.height / 2 + 1 && y <= last + size.height / 2).reverse();
-  const first = { x: end.x + (before.y > last && before.x !== end.x ? (before.x - end.x) / 3 : 0), y: Math.max(last, (wire.points[0] as Point).y + 1) + size.height / 2 };
+  const start = wire.points[0] as Point;
+  const isUp = end.y < start.y; // to another column
+  const places = own.filter(({ y }, index) => (isUp ? index > own.length / 3 : y >= start.y + size.height / 2 + 1) && y <= last + size.height / 2).reverse();
+  const first = isUp ? (places[0] ?? end) : { x: end.x + (before.y > last && before.x !== end.x ? (before.x - end.x) / 3 : 0), y: Math.max(last, start.y + 1) + size.height / 2 };
   let [best, least] = [undefined as Rectangle | undefined, Infinity];
   [first, ...places].slice(0, PASSED.tried).some((point) => [-size.width / 2, GAP, -GAP - size.width].some((left) => {
     const wanted = { ...size, x: point.x + left, y: point.y - size.height / 2 };

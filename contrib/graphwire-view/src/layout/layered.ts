@@ -50,7 +50,7 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
     rows[rank] = row;
     spread(cells, row);
   });
-  placeCells(cells, rows);
+  placeCells(cells, rows, boxes.length);
   const heights = rows.map((row) => Math.max(0, ...row.map((cell) => boxes[cell]?.height ?? 0)));
   const tops: number[] = [];
   let height = 0;
@@ -240,14 +240,16 @@ function crossings(cells: readonly Cell[], rows: readonly (readonly number[])[])
   return count;
 }
 
-/** Moves each cell towards its neighbours, without changing the order in its row. */
-function placeCells(cells: readonly Cell[], rows: readonly (readonly number[])[]): void {
+/** Moves each cell towards its neighbours, without changing the order in its row: boxes towards boxes, and what only passes towards what passes, so that chains, and long wires beside them, are straight. */
+function placeCells(cells: readonly Cell[], rows: readonly (readonly number[])[], count: number): void {
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const down = sweep % 2 === 0;
     for (const row of down ? rows : [...rows].reverse()) {
       const wanted = row.map((index) => {
         const cell = cells[index] as Cell;
-        return average(cells, down ? cell.above : cell.below) ?? average(cells, down ? cell.below : cell.above) ?? cell.x;
+        const sides = down ? [cell.above, cell.below] : [cell.below, cell.above];
+        const alike = sides.map((side) => side.filter((other) => (other.cell < count) === (index < count)));
+        return [...alike, ...sides].reduce<number | null>((found, side) => found ?? average(cells, side), null) ?? cell.x;
       });
       place(cells, row, wanted);
     }

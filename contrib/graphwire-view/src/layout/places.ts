@@ -43,6 +43,8 @@ export interface Arrangement {
   readonly bends: readonly (readonly Point[])[];
   /** The edges that would cross too much: only their last piece is drawn. */
   readonly cut?: ReadonlySet<number>;
+  /** The edges that lead from one column to another, to the right: they may go up. */
+  readonly across?: ReadonlySet<number>;
   readonly width: number;
   readonly height: number;
 }

@@ -6,7 +6,7 @@ import { plural, valueFacts } from "../model/values.js";
 import { captionOf, HEADER, passedText, sizeOf, wireLabel, type Caption } from "./boxes.js";
 import { inColumns, type Arrange } from "./columns.js";
 import { layeredLayout } from "./layered.js";
-import { withTexts } from "./labels.js";
+import { labelBox, withTexts } from "./labels.js";
 import { withLoose } from "./loose.js";
 import { clipped, textWidth } from "./text.js";
 import { inOrder, MOST_WIDTH, upright, type Arrangement, type Connection, type Point, type Rectangle, type Sized } from "./places.js";
@@ -75,14 +75,25 @@ export function extentOf(root: Item, folding: Folding): { readonly width: number
   return { width: placed.width, height: placed.height, isCut: isCut(placed) };
 }
 
-/** Returns the scene of what is visible. */
-export function sceneOf(root: Item, folding: Folding): Scene {
+/** Returns the scene of what is visible. Labels of wires may stand beside the boxes, as far as it is not wider than `room` with them. */
+export function sceneOf(root: Item, folding: Folding, room = 0): Scene {
   const placed = placeLevel(root, levelsOf(root, folding), folding.screen);
   const boxes: Box[] = [];
   const wires: Wire[] = [];
   collect(placed, { x: 0, y: 0, depth: 0 }, boxes, wires);
-  const drawn = withTexts(boxes, wires, placed.width);
-  return { ...drawn, boxOf: new Map(drawn.boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
+  const beside = Math.max(0, (room - placed.width) / 2);
+  const texts = withTexts(boxes, wires, placed.width, beside);
+  const out = texts.wires.reduce((most, wire) => {
+    const { x, width } = labelBox(wire);
+    return wire.label === "" ? most : Math.max(most, -x, x + width - placed.width);
+  }, 0);
+  const drawn = out === 0 ? texts : movedRight(texts, out);
+  return { ...drawn, boxOf: new Map(drawn.boxes.map((box) => [box.item, box])), width: placed.width + 2 * out, height: placed.height };
+}
+
+function movedRight({ boxes, wires }: Pick<Scene, "boxes" | "wires">, by: number): Pick<Scene, "boxes" | "wires"> {
+  const moved = <P extends Point>(point: P): P => ({ ...point, x: point.x + by });
+  return { boxes: boxes.map(moved), wires: wires.map((wire) => ({ ...wire, points: wire.points.map(moved), labelAt: moved(wire.labelAt), passedAt: moved(wire.passedAt) })) };
 }
 
 function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, screen?: Folding["screen"]): Placed {
@@ -204,7 +215,7 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const stops = stopsOf(level.edges, frame, bends, starts);
   const labelled = new Set<string>();
   const cut = new Set(arrangement.cut);
-  level.edges.forEach((_, index) => { if ((stops[index]?.y ?? 0) < (starts[index]?.y ?? 0)) cut.add(index); }); // a difference may have both orders
+  level.edges.forEach((_, index) => { if (arrangement.across?.has(index) !== true && (stops[index]?.y ?? 0) < (starts[index]?.y ?? 0)) cut.add(index); }); // a difference may have both orders
   const sources = sourcesOf(level.edges, cut, stops);
   return level.edges.flatMap((edge, index): Wire[] => {
     const start = starts[index] as Point;

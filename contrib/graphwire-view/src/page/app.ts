@@ -96,7 +96,7 @@ export class App implements Chooser {
     this.passing = side.items.all.filter(isPassing).length;
     const choice = remembered("reshapes");
     this.folding = firstFolding(side.items, difference, choice === null ? side.items.root.nodes <= FEW_NODES : choice === "true", this.drawing.camera);
-    this.scene = sceneOf(side.items.root, this.folding);
+    this.scene = sceneOf(side.items.root, this.folding, this.drawing.camera.readable.width);
     this.reweighted = difference === null ? new Map<Item, never>() : reweightedOf(difference, this.weightChanges); // of the runs that are made with the first folding, too
     this.measures = measuresOf(shown);
     if (difference !== null && difference.tallies.size === 0) this.measure = this.measures.find(({ name }) => name === HEAT) ?? null;
@@ -331,18 +331,19 @@ export class App implements Chooser {
   /** Changes what is visible. `still` stays where it is on the screen. */
   private fold(folding: Folding, still: Item | null, keep = true): void {
     const before = still === null ? undefined : this.scene.boxOf.get(still);
-    this.folding = folding;
-    this.scene = sceneOf(this.root, folding);
-    const after = still === null ? undefined : this.scene.boxOf.get(still);
     const { camera } = this.drawing;
+    const wasFitted = camera.isFitted;
+    this.folding = folding;
+    this.scene = sceneOf(this.root, folding, camera.readable.width);
+    const after = still === null ? undefined : this.scene.boxOf.get(still);
     if (before !== undefined && after !== undefined) {
       camera.x += (before.x + Math.min(before.width, after.width) / 2 - after.x - Math.min(before.width, after.width) / 2) * camera.scale;
       camera.y += (before.y - after.y) * camera.scale;
     }
     this.trail.show(this.scene);
     this.drawing.show(this.scene, this.decoration());
-    if (before === undefined && keep) camera.fit(this.scene);
-    else if (after !== undefined) camera.include(after, true);
+    if ((before === undefined && keep) || (wasFitted && camera.holds(this.scene))) camera.fit(this.scene);
+    else if (after !== undefined) camera.include(after, wasFitted ? "always" : "unseen");
     this.tabs.refresh();
     this.showDetails();
     this.showToggles();

@@ -93,7 +93,7 @@ export class Camera {
     return { width: width / READABLE - 60, height: height / READABLE - 60 };
   }
 
-  /** Shows a whole scene, if its texts stay readable; otherwise its top, around the first input. */
+  /** Shows a whole scene, if its texts stay readable; otherwise its top: around the first input, or where a frame begins that is wider than the screen. */
   fit(scene: Pick<Scene, "width" | "height" | "boxes">, least?: number): void {
     const { width, height } = this.size;
     const readable = least ?? READABLE;
@@ -101,7 +101,9 @@ export class Camera {
     this.scale = Math.max(whole, readable);
     const first = scene.boxes.find(({ item }) => item.kind === "input");
     const room = width - scene.width * this.scale;
-    this.x = room >= 0 || first === undefined ? room / 2 : Math.min(4, Math.max(room - 4, width / 2 - (first.x + first.width / 2) * this.scale));
+    const wide = scene.boxes.find((box) => box.open && box.width * this.scale > width && box.y * this.scale < height / 2);
+    if (room < 0 && wide !== undefined) this.x = 4 - wide.x * this.scale;
+    else this.x = room >= 0 || first === undefined ? room / 2 : Math.min(4, Math.max(room - 4, width / 2 - (first.x + first.width / 2) * this.scale));
     this.y = whole >= readable ? (height - scene.height * this.scale) / 2 : 4;
     this.isFitted = true;
     this.changed();
@@ -118,12 +120,12 @@ export class Camera {
     this.changed();
   }
 
-  /** Moves as little as possible so that a box is seen; its beginning, if it is larger than that. `amid` brings what was not seen across to the middle. */
-  include(box: Rectangle, amid = false): void {
+  /** Moves as little as possible so that a box is seen; its beginning, if it is larger than that. `amid` says whether it is brought to the middle across: always, or if it was not seen. */
+  include(box: Rectangle, amid: "always" | "unseen" | "never" = "never"): void {
     const { width, height } = this.size;
     const by = (start: number, length: number, room: number): number => Math.max(Math.min(0, room - NEAR - start - length * this.scale), NEAR - start) * Number(start < 0 || start + length * this.scale > room);
     const across = by(box.x * this.scale + this.x, box.width, width);
-    const isCentred = amid && across !== 0 && box.width * this.scale + 2 * NEAR <= width;
+    const isCentred = (amid === "always" || (amid === "unseen" && across !== 0)) && box.width * this.scale + 2 * NEAR <= width;
     this.shift(isCentred ? width / 2 - (box.x + box.width / 2) * this.scale - this.x : across, by(box.y * this.scale + this.y, box.height, height));
   }
 

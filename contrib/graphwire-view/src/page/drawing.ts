@@ -1,5 +1,6 @@
 /** Draws a scene as SVG. Only what is near the seen part exists as elements, so that size does not matter. */
 
+import { curvesOf } from "../layout/curves.js";
 import { FONT, HEADER, SIGN, hasSign, titleOf } from "../layout/boxes.js";
 import { labelBox, passedBox } from "../layout/labels.js";
 import type { Box, Scene, Wire } from "../layout/scene.js";
@@ -83,7 +84,7 @@ export class Drawing {
       this.camera.measure();
       const box = this.decoration.selected === null ? undefined : this.scene?.boxOf.get(this.decoration.selected);
       if (this.camera.isFitted && this.scene !== null && this.camera.holds(this.scene)) this.camera.fit(this.scene);
-      else if (box !== undefined) this.camera.include(box, true); // the details beside it take place
+      else if (box !== undefined) this.camera.include(box, "unseen"); // the details beside it take place
       this.refresh();
     }).observe(host);
   }
@@ -312,24 +313,16 @@ function badge(x: number, y: number, text: string, className: string): SVGElemen
   );
 }
 
-/** Returns a smooth line through points, which leaves and arrives upright. */
-export function curve(points: readonly Point[]): string {
-  const [first, ...rest] = points;
-  if (first === undefined) return "";
-  let { x, y } = first;
-  let path = `M${x},${y}`;
-  for (const point of rest) {
-    const middle = (y + point.y) / 2;
-    path += point.x === x ? `V${point.y}` : `C${x},${middle} ${point.x},${middle} ${point.x},${point.y}`;
-    ({ x, y } = point);
-  }
-  return path;
+/** Returns the line through the points of a wire. */
+function pathOf(points: readonly Point[]): string {
+  const [{ x, y } = { x: 0, y: 0 }] = points;
+  return `M${x},${y}${curvesOf(points).map(([start, a, b, end]) => (start.x === end.x ? `V${end.y}` : `C${a.x},${a.y} ${b.x},${b.y} ${end.x},${end.y}`)).join("")}`;
 }
 
 function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElement {
   const marks = new Set(links.map(({ from, to, mark }) => mark ?? [from, to].map((item) => item.mark).find((each) => each === "added" || each === "removed") ?? ""));
   const [mark = ""] = marks.size === 1 ? marks : [];
-  return svg("path", { d: curve(points), class: `wire ${mark}${near ? " near" : ""}${cut ? " cut" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
+  return svg("path", { d: pathOf(points), class: `wire ${mark}${near ? " near" : ""}${cut ? " cut" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
 }
 
 function wireText(wire: Wire): SVGElement[] {
