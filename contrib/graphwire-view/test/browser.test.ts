@@ -628,6 +628,53 @@ shown("a phone cuts no button and no colour at its border", "transformer", async
   assert.ok((await page.locator("#legend").evaluate((each) => each.scrollWidth - each.clientWidth)) <= 0);
 }, { width: 390, height: 844 });
 
+shown("a phone lists what a search finds, and shows the drawing with what is chosen", "transformer", async (page) => {
+  await page.getByRole("searchbox").fill("op:layer_norm");
+  await page.locator("#panel .hits button").first().click();
+  assert.ok(await page.locator("#drawing .box.selected").isVisible());
+  await page.getByRole("searchbox").fill("");
+  assert.ok(await page.locator("#drawing").isVisible());
+}, { width: 390, height: 844 });
+
+shown("Back closes the details, and forward opens them again", "transformer", async (page) => {
+  const boxes = page.locator("#drawing .box.node");
+  await boxes.first().click();
+  await boxes.nth(1).click();
+  const name = await page.locator("#details h2").innerText();
+  await page.goBack();
+  await page.locator("#details").waitFor({ state: "hidden" });
+  assert.equal(await page.evaluate(() => document.body.dataset["state"]), "shown");
+  await page.goForward();
+  await page.locator("#details h2", { hasText: name }).waitFor();
+});
+
+shown("groups of the page look other than modules", "deep", async (page) => {
+  const styles = await page.locator("#drawing .box.run .title").evaluateAll((all) => all.map((each) => getComputedStyle(each).fontStyle));
+  assert.ok(styles.length > 0 && styles.every((style) => style === "italic"));
+  await page.locator("#drawing .box.run").first().click({ position: { x: 60, y: 10 } });
+  assert.match(await panelText(page, "#details"), /^A group of this page/);
+});
+
+shown("the weights of a difference are listed by how much they changed", "moved", async (page) => {
+  await tab(page, "Weights");
+  assert.match(await page.locator("#panel tbody tr", { hasText: "≠" }).first().innerText(), /layers\.7\.up\.weight[\s\S]*≠ 25 %/);
+  const rows = await page.locator("#panel tbody tr").allInnerTexts();
+  assert.ok(rows.findLastIndex((row) => /≠|\+/.test(row)) < rows.filter((row) => /≠|\+/.test(row)).length, "what changed is first");
+});
+
+shown("from far away boxes have strong colours, and the map shows them", "large", async (page) => {
+  await page.getByRole("button", { name: "Unfold all" }).click();
+  const drawn = (selector: string): Promise<number> => page.locator(selector).evaluateAll((all) => all.reduce((sum, each) => sum + (each.getAttribute("d") ?? "").length, 0));
+  assert.ok((await drawn("#map .outline:not(.open)")) > 1000, "boxes smaller than a pixel are on the map");
+  await page.getByTitle("Show everything").click();
+  assert.ok((await drawn("#drawing .outline.arithmetic")) > 1000);
+  const [fill, strong] = await page.evaluate(() => {
+    const outline = document.querySelector("#drawing .outline.arithmetic");
+    return [outline === null ? "" : getComputedStyle(outline).fill, outline === null ? "" : getComputedStyle(outline).getPropertyValue("--c-rule")];
+  });
+  assert.ok(fill !== "" && strong !== "", `${fill} ${strong}`);
+});
+
 shown("the interface says what a program changes in place", "counted", async (page) => {
   const text = await panelText(page);
   assert.match(text, /Also changes the buffer count \(add_\) changes the input seen \(mul_\)/);

@@ -20,6 +20,7 @@ import { isPassing } from "../src/model/categories.js";
 import { DEFAULTS, defaultsOf, schemaDefaults } from "../src/model/defaults.js";
 import { framesOf, type Frame, type FrameStep } from "../src/model/frames.js";
 import { within, type Item } from "../src/model/items.js";
+import { overLayers } from "../src/model/layers.js";
 import { firstOpen, levelsOf } from "../src/model/levels.js";
 import { guardText, mathematics } from "../src/model/mathematics.js";
 import { colourAt, measuresOf, numbersOf } from "../src/model/overlay.js";
@@ -27,6 +28,7 @@ import { shorten } from "../src/model/runs.js";
 import { Index } from "../src/model/search.js";
 import { shownOf, type Shown } from "../src/model/shown.js";
 import { bytesText, scaledText, valueFacts } from "../src/model/values.js";
+import { shownText, withoutIsolates } from "../src/page/elements.js";
 import { readLink, linkOf } from "../src/page/links.js";
 import { made } from "./browser.js";
 
@@ -668,6 +670,23 @@ test("guards and ranges are mathematics", () => {
   assert.equal(guardText("<img src=x>"), "<img src=x>");
   assert.equal(mathematics("2*s0 - 1"), "2·s0 - 1");
   assert.equal(mathematics("s0**2"), "s0^2");
+});
+
+test("what is the same in several layers is one row, and nothing else is", () => {
+  const rows = (paths: readonly string[], told = (): string => ""): string[] => overLayers(paths, (path) => path, told).map(({ name, items }) => `${name} ${items.length}`);
+  assert.deepEqual(rows(Array.from({ length: 32 }, (_, at) => [`layers.${at}.mlp`, `layers.${at}.attn`]).flat()), ["layers.0–31.mlp 32", "layers.0–31.attn 32"]);
+  assert.deepEqual(rows(["a.0", "a.1", "b", "b", "b", "a.3", "a.7.x"]), ["a.0–1, 3 3", "b 1", "b 1", "b 1", "a.7.x 1"]);
+  assert.deepEqual(rows(["a.0", "a.1"]), ["a.0 1", "a.1 1"]);
+  assert.deepEqual(overLayers(["a.0", "a.1", "a.2", "a.3"], (path) => path, (path) => (path === "a.2" ? "other" : "")).map(({ name }) => name), ["a.0–1, 3", "a.2"]);
+  const all = Array.from({ length: 200 }, (_, at) => `m${at % 3}.${at % 7}.${at % 5}.w`);
+  assert.deepEqual(overLayers(all, (path) => path, () => "").flatMap(({ items }) => items).sort(), [...all].sort());
+});
+
+test("names from right to left do not reorder what is beside them", () => {
+  assert.equal(shownText("שלום_1 · linear 4→8"), "\u2068שלום_1\u2069 · linear 4→8");
+  assert.equal(shownText("שלום עולם, call 2"), "\u2068שלום עולם\u2069, call 2");
+  assert.equal(shownText("plain · linear"), "plain · linear");
+  assert.equal(withoutIsolates(shownText("שלום עולם, قالب")), "שלום עולם, قالب");
 });
 
 test("texts show what is invisible, and end", () => {

@@ -51,6 +51,11 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
     spread(cells, row);
   });
   placeCells(cells, rows, boxes.length);
+  const [leftmost, rightmost] = [smallest(cells.map((cell) => cell.x - cell.width / 2)), largest(cells.map((cell) => cell.x + cell.width / 2))];
+  if (rightmost - leftmost > wide) { // less straight, but less wide
+    for (const row of rows) spread(cells, row);
+    placeCells(cells, rows, 0);
+  }
   const heights = rows.map((row) => Math.max(0, ...row.map((cell) => boxes[cell]?.height ?? 0)));
   const tops: number[] = [];
   let height = 0;
@@ -240,7 +245,7 @@ function crossings(cells: readonly Cell[], rows: readonly (readonly number[])[])
   return count;
 }
 
-/** Moves each cell towards its neighbours, without changing the order in its row: boxes towards boxes, and what only passes towards what passes, so that chains, and long wires beside them, are straight. */
+/** Moves each cell towards its neighbours, without changing the order in its row: boxes towards boxes, and what only passes towards what passes, so that chains, and long wires beside them, are straight. The first `count` cells are boxes. */
 function placeCells(cells: readonly Cell[], rows: readonly (readonly number[])[], count: number): void {
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const down = sweep % 2 === 0;

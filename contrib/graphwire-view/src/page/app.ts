@@ -15,7 +15,7 @@ import { colourAt, HEAT, measuresOf, scaleOf, type Measure } from "../model/over
 import { plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
 import type { Context } from "./context.js";
-import { remember, remembered, shortened, showPlace, shownText } from "./elements.js";
+import { isNarrow, remember, remembered, shortened, showPlace, shownText } from "./elements.js";
 import { categoryLegend } from "./signs.js";
 import { listenToKeys } from "./keys.js";
 import { linkOf, readLink, showLink } from "./links.js";
@@ -70,6 +70,7 @@ export class App implements Chooser {
   private hits: readonly Item[] = [];
   private hit = -1;
   private searching: ReturnType<typeof setTimeout> | undefined;
+  private shownQuery = "";
   /** The step to take in what a search finds that is not done. */
   private waiting = 0;
   private outlining: ReturnType<typeof setTimeout> | undefined;
@@ -260,6 +261,8 @@ export class App implements Chooser {
     this.parts.found.textContent = query.trim() === "" ? "" : this.hits.length === 0 ? "nothing found" : plural(this.hits.length, "hit");
     this.drawing.decorate(this.decoration());
     this.tabs.showFound(this.hits, query, this);
+    if (isNarrow() && query !== this.shownQuery) showPlace(query.trim() === "" ? "drawing" : "side"); // where what was found is listed
+    this.shownQuery = query;
     const { waiting } = this;
     this.waiting = 0;
     this.nextHit(waiting);
@@ -297,7 +300,10 @@ export class App implements Chooser {
     const query = new URLSearchParams(location.hash.slice(1)).get("search");
     if (query !== null && query !== this.parts.search.value) this.search(query);
     const link = readLink(location.hash);
-    if (link === null) return;
+    if (link === null) {
+      if (this.selected !== null) this.select(null);
+      return;
+    }
     const item = itemOfPath(this.side.items, link.node);
     if (item === null) this.announce(`There is no node ${link.node}`);
     else if (item !== this.selected) this.reveal(item);

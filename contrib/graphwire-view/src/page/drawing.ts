@@ -11,7 +11,7 @@ import { MARK_SIGNS } from "../model/difference.js";
 import type { Item, Link } from "../model/items.js";
 import { valueFacts } from "../model/values.js";
 import { Camera } from "./camera.js";
-import { shownText, svg } from "./elements.js";
+import { shownText, svg, withoutIsolates } from "./elements.js";
 import { Minimap } from "./minimap.js";
 import type { WeightBadge } from "./reweighted.js";
 import { signOf } from "./signs.js";
@@ -111,6 +111,7 @@ export class Drawing {
     const near = grown(this.camera.seen, 0.5);
     this.drawn = near;
     this.drawnReadable = this.camera.scale >= READABLE;
+    this.layer.classList.toggle("far", !this.drawnReadable);
     this.layer.setAttribute("transform", this.camera.transform);
     this.map.move();
     this.map.spare(this.decoration.selected === null ? undefined : scene.boxOf.get(this.decoration.selected));
@@ -218,11 +219,11 @@ export class Drawing {
       if (text !== null) text.style.fill = reweighted.ink;
       group.append(made);
     }
-    group.append(svg("title", {}, box.caption.title.includes("…") ? `${titleOf(item)}\n${item.label}` : item.label));
+    group.append(svg("title", {}, (box.caption.title.includes("…") ? `${titleOf(item)}\n${item.label}` : item.label) + (item.kind === "run" ? "\nA group of this page, not of the program" : "")));
     for (const text of group.querySelectorAll("text, title")) text.before(" "); // a label begins with all that is seen
     const seen = texts && !open ? group.textContent : `${titleOf(item)} ${group.textContent}`;
     const label = [seen.replace(/\s+/g, " ").trim(), item.kind, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : ""];
-    group.setAttribute("aria-label", shownText(label.filter((each) => each !== "").join(", ")));
+    group.setAttribute("aria-label", shownText(withoutIsolates(label.filter((each) => each !== "").join(", "))));
     return group;
   }
 
@@ -280,7 +281,7 @@ function inked(made: SVGElement, part: "fill" | "stroke", ink: string | null | u
 function boxTexts({ item, x, y, width, open, caption, titleX }: Box, ink: string | null): SVGElement[] {
   const { title, aside, lines } = caption;
   const more = aside === "" ? null : svg("tspan", { class: "aside", dx: 4 }, ` ${aside}`);
-  if (open) return [svg("text", { x: x + titleX + 26, y: y + HEADER / 2 + 5, class: "group-title" }, title, more)];
+  if (open) return [svg("text", { x: x + titleX + 26, y: y + HEADER / 2 + 5, class: `group-title${item.kind === "run" ? " made" : ""}` }, title, more)];
   const small = isPassing(item);
   const middle = x + width / 2;
   const first = svg("text", { x: middle + (hasSign(item) ? SIGN / 2 - 1 : 0), y: y + (small ? FONT.small : FONT.first), class: small ? "text" : "title", "text-anchor": "middle" }, title, more);
@@ -358,12 +359,15 @@ function passedMark(wire: Wire, item: Item, isFirst: boolean, isSelected: boolea
   );
 }
 
-/** Returns boxes as one shape. */
+/** Returns boxes as a shape for each colour. */
 export function outlines(boxes: readonly Box[]): SVGElement[] {
-  const shape = (some: readonly Box[]): string => some.map(({ x, y, width, height }) => `M${x},${y}h${width}v${height}h${-width}z`).join("");
+  const shapes = new Map<string, string>([["open", ""]]);
+  for (const { item, open, x, y, width, height } of boxes) {
+    const colour = open ? "open" : (item.mark ?? (item.kind === "node" ? categoryOf(item) : ""));
+    shapes.set(colour, `${shapes.get(colour) ?? ""}M${x},${y}h${width}v${height}h${-width}z`);
+  }
   return [
-    svg("path", { class: "outline open", d: shape(boxes.filter(({ open }) => open)) }),
-    svg("path", { class: "outline", d: shape(boxes.filter(({ open }) => !open)) }),
+    ...Array.from(shapes, ([colour, d]) => svg("path", { class: `outline ${colour}`, d })),
     svg("title", {}, `${boxes.length.toLocaleString("en")} boxes: zoom in to read them`),
   ];
 }

@@ -38,8 +38,22 @@ function decorate(made: Element, attributes: Attributes, children: readonly Chil
 
 /** Returns a text as it is shown: nothing in it is invisible, and it ends somewhere. */
 export function shownText(text: string): string {
-  const visible = text.split("\n").map(visibleText).join("\n");
+  const visible = text.split("\n").map((line) => isolated(visibleText(line))).join("\n");
   return visible.length <= MOST ? visible : `${visible.slice(0, MOST)}… (${visible.length} characters)`;
+}
+
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+const [ISOLATE, END] = ["\u2068", "\u2069"] as const;
+
+/** Returns a text in which names that are written from right to left do not reorder what is beside them. */
+function isolated(text: string): string {
+  if (!RIGHT_TO_LEFT.test(text)) return text;
+  return text.replaceAll(/[^\s·→,()[\]]+/g, (word) => (RIGHT_TO_LEFT.test(word) ? ISOLATE + word + END : word)).replaceAll(`${END} ${ISOLATE}`, " ");
+}
+
+/** Returns a shown text as it is read aloud, or shown again. */
+export function withoutIsolates(text: string): string {
+  return text.replaceAll(/[\u2068\u2069]/g, "");
 }
 
 /** Returns a button that looks like a link. */
@@ -142,6 +156,11 @@ export function shortened(made: HTMLElement): HTMLElement {
     if (left > 0) (body.closest("table") ?? body).after(html("p", { class: "quiet" }, `and ${left.toLocaleString("en")} more`));
   }
   return made;
+}
+
+/** Whether there is no room for all parts of the page. */
+export function isNarrow(): boolean {
+  return matchMedia("(max-width: 700px)").matches;
 }
 
 /** Shows one part of the page, where there is no room for all. */

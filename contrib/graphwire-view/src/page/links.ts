@@ -21,8 +21,9 @@ export function readLink(hash: string): LinkedItem | null {
   return node === null ? null : { method: given.get("method"), node };
 }
 
-/** Shows a link in the address, if the page has one: a page inside a notebook has none. */
+/** Shows a link in the address, if the page has one: a page inside a notebook has none. What is opened is one step of the history, so that Back closes it. */
 export function showLink(link: string): void {
-  if (location.protocol === "about:") return;
-  history.replaceState(null, "", link);
+  if (location.protocol === "about:" || link === (location.hash || "#")) return;
+  if (history.state === null && link !== "#") history.pushState("opened", "", link);
+  else history.replaceState(history.state, "", link);
 }

@@ -58,6 +58,7 @@ async function show(given: Opened, method?: string): Promise<void> {
   select.replaceChildren(...names.map((each) => html("option", { value: each, selected: each === name }, each)));
   select.onchange = () => { attempt(() => show(given, select.value)); };
   part("sentence", HTMLElement).hidden = shown.difference === null;
+  document.body.classList.toggle("difference", shown.difference !== null);
   document.body.dataset["state"] = "open"; // the parts take their places before something is drawn
   app = new App(shown, freshParts());
   document.body.dataset["state"] = "shown";

@@ -50,7 +50,15 @@ export class Minimap {
     this.host.style.height = `${Math.max(12, height * this.scale)}px`;
     this.selected = undefined;
     this.frame.style.strokeWidth = `${1.5 / this.scale}px`;
-    this.host.replaceChildren(...outlines(boxes.filter((box) => box.width * box.height * this.scale ** 2 >= 1)), this.frame);
+    const [large, small] = [[] as Box[], new Map<string, Box>()];
+    for (const box of boxes) {
+      if (box.width * box.height * this.scale ** 2 >= 1) large.push(box);
+      else if (!box.open) { // what is smaller than a pixel has that pixel
+        const [x, y] = [Math.floor(box.x * this.scale), Math.floor(box.y * this.scale)];
+        small.set(`${x} ${y}`, { ...box, x: x / this.scale, y: y / this.scale, width: 1 / this.scale, height: 1 / this.scale });
+      }
+    }
+    this.host.replaceChildren(...outlines([...large, ...small.values()]), this.frame);
     this.move();
   }
 

@@ -3,7 +3,8 @@
 import { ABSENT, type Change } from "graphwire-js";
 
 import { layersTexts, MARK_NAMES, MARK_SIGNS, tallyText, type Difference, type Tally } from "../../model/difference.js";
-import { classText, type Item, type Mark } from "../../model/items.js";
+import { classText, modulesOf, withoutCall, type Item, type Mark } from "../../model/items.js";
+import { overLayers, type OverLayers } from "../../model/layers.js";
 import { numberText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
 import { shareText } from "../reweighted.js";
@@ -67,14 +68,28 @@ function modules(context: Context, { layers }: Difference): HTMLElement[] {
   const texts = layersTexts(layers);
   return [
     ...(texts.length === 0 ? [] : [section("Layers", html("ul", {}, ...texts.map((text) => html("li", {}, text))))]),
-    ...(rows.length === 0 ? [] : [section("Modules", longTable(["Module", "#Changes"], rows, ({ item, title, what }) => [textButton(title, () => { context.reveal(item); }), what], { first: 20, text: ({ title }) => title }))]),
+    ...(rows.length === 0 ? [] : [section("Modules", longTable(["Module", "#Changes"], overLayers(rows, ({ title }) => title.split(" · ")[0] ?? "", ({ item, what }) => `${item.type} ${what}`), (row) => {
+      const [{ item, title, what }] = row.items;
+      return [rowName(context, row, row.items.length === 1 ? title : `${row.name}${item.type === "" ? "" : ` · ${item.type}`}`, (each) => each.item, (each) => each.title), what];
+    }, { first: 20, text: rowText(({ title }) => title) }))]),
   ];
 }
 
 /** The modules that have another class, with the classes. */
 function classes(context: Context): HTMLElement | null {
   const rows = context.side.items.all.filter(({ was }) => was !== "");
-  return rows.length === 0 ? null : section("Classes", longTable(["Module", "Before", "After"], rows, (item): Child[] => [textButton(item.name, () => { context.reveal(item); }), html("del", {}, item.was), html("ins", {}, item.type)], { first: 20, text: ({ name, was, type }) => `${name} ${was} ${type}` }));
+  return rows.length === 0 ? null : section("Classes", longTable(["Module", "Before", "After"], overLayers(rows, ({ name }) => name, classText), (row): Child[] => [rowName(context, row, row.name, (item) => item, ({ name }) => name), html("del", {}, row.items[0].was), html("ins", {}, row.items[0].type)], { first: 20, text: rowText(({ name, was, type }) => `${name} ${was} ${type}`) }));
+}
+
+/** Returns the first cell of a row: what it leads to, or, if it stands for several layers, a list of that which opens. */
+function rowName<T>(context: Context, { items: [first, ...others] }: OverLayers<T>, title: string, itemOf: (row: T) => Item, text: (row: T) => string): HTMLElement {
+  const button = (row: T, label: string): HTMLElement => textButton(label, () => { context.reveal(itemOf(row)); });
+  if (others.length === 0) return button(first, title);
+  return html("details", { class: "layers" }, html("summary", {}, title, html("span", { class: "quiet" }, ` · ${others.length + 1}`)), html("ul", {}, ...[first, ...others].map((row) => html("li", {}, button(row, text(row))))));
+}
+
+function rowText<T>(text: (row: T) => string): (row: OverLayers<T>) => string {
+  return ({ name, items }) => [name, ...items.map(text)].join(" ");
 }
 
 function itemSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {
@@ -82,11 +97,16 @@ function itemSection(context: Context, title: string, items: readonly Item[]): H
 }
 
 function itemTable(context: Context, items: readonly Item[]): HTMLElement {
-  return longTable(["Change", "Node", "What"], items, (item): Child[] => [
-    item.mark === null ? null : sign(item.mark),
-    html("div", {}, textButton(item.path, () => { context.reveal(item); }), html("div", { class: "quiet" }, item.title)),
-    (context.difference?.changeOf.get(item)?.details ?? []).map(({ what, a, b }) => `${what}: ${a === "" ? "nothing" : a} → ${b === "" ? "nothing" : b}`).join("; "),
-  ], { text: ({ path, title }) => `${path} ${title}` });
+  const told = (item: Item): string => (context.difference?.changeOf.get(item)?.details ?? []).map(({ what, a, b }) => `${what}: ${a === "" ? "nothing" : a} → ${b === "" ? "nothing" : b}`).join("; ");
+  const moduleOf = (item: Item): string => withoutCall(modulesOf(item).at(-1)?.name ?? "");
+  const numberless = (text: string): string => text.replaceAll(/_\d+\b/g, ""); // nodes are numbered through all layers
+  const rows = overLayers(items, moduleOf, (item) => `${item.mark ?? ""} ${item.title} ${numberless(told(item))}`);
+  return longTable(["Node", "What"], rows, (row): Child[] => {
+    const [item] = row.items;
+    const isOne = row.items.length === 1;
+    const name = rowName(context, row, isOne ? item.path : row.name, (each) => each, ({ path }) => path);
+    return [html("div", { class: "signed" }, item.mark === null ? null : sign(item.mark), html("div", {}, name, html("div", { class: "quiet" }, item.title))), isOne ? told(item) : numberless(told(item))];
+  }, { text: rowText(({ path, title }) => `${path} ${title}`) });
 }
 
 /** Weights of which the page knows more than their metadata: how much their elements differ. */
@@ -144,7 +164,7 @@ function rowsOf({ change, name, details = [] }: Change): ChangeRow[] {
 
 function changeTable(changes: readonly Change[]): HTMLElement {
   const side = (tag: "del" | "ins", text: string): Child => (text === "" ? "" : html(tag, {}, text));
-  return longTable(["Change", "Name", "What", "Before", "After"], changes.flatMap(rowsOf), ({ change, name, what, a, b, isFirst }): Child[] => [isFirst ? sign(change) : "", isFirst ? html("span", { class: "name" }, name) : "", what, side("del", a), side("ins", b)], { first: 50, text: ({ name, what, a, b }) => `${name} ${what} ${a} ${b}` });
+  return longTable(["Name", "Before", "After"], changes.flatMap(rowsOf), ({ change, name, what, a, b, isFirst }): Child[] => [html("div", { class: isFirst ? "signed" : "signed more-of" }, isFirst ? sign(change) : null, html("div", {}, isFirst ? html("span", { class: "name" }, name) : null, what === "" ? null : html("div", { class: "quiet" }, what))), side("del", a), side("ins", b)], { first: 50, text: ({ name, what, a, b }) => `${name} ${what} ${a} ${b}` });
 }
 
 /** Says in one sentence what differs. */

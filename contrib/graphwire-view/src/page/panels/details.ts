@@ -15,7 +15,7 @@ import { facts, html, longList, longTable, section, table, textButton, word, typ
 const MOST = 100;
 
 const KIND_WORDS: Readonly<Record<string, string>> = {
-  program: "The program", module: "A module", node: "A node", subgraph: "A graph inside a node", input: "An input", output: "An output", weight: "A weight",
+  program: "The program", module: "A module", node: "A node", subgraph: "A graph inside a node", input: "An input", output: "An output", weight: "A weight", run: "A group of this page, not of the program",
 };
 
 export function detailsPanel(context: Context, item: Item): HTMLElement {

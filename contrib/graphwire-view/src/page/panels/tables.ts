@@ -7,6 +7,7 @@ import { bytesText, countText, numberText, plural, scaledText } from "../../mode
 import type { Weight } from "../../model/weights.js";
 import { storedBytes } from "../../model/weights.js";
 import type { Context } from "../context.js";
+import { shareText } from "../reweighted.js";
 import { html, longTable, svg, textButton, type Child } from "../elements.js";
 
 export function operatorsPanel(context: Context): HTMLElement {
@@ -44,14 +45,33 @@ function assumedSizes(context: Context): HTMLElement | null {
 }
 
 export function weightsPanel(context: Context): HTMLElement {
-  const { weights } = context.side;
+  const changeOf = changesOfWeights(context);
+  const order = (weight: Weight): number => changeOf(weight)?.order ?? -1;
+  const weights = [...context.side.weights].sort((a, b) => order(b) - order(a));
+  const isCompared = context.difference !== null && weights.some((weight) => changeOf(weight) !== null);
   const isKnown = weights.some((weight) => whereIs(context, weight) !== "");
   return html(
     "div",
     {},
-    html("p", { class: "quiet" }, `${plural(weights.length, "weight")}, ${bytesText(storedBytes(weights))}. Weights that share their elements count once.`),
-    longTable(["Name", "Type", "#Bytes", ...(isKnown ? ["Where"] : [])], weights, (weight): Child[] => [nameCell(context, weight), `${weight.dtype} ${weight.shape}`, bytesText(weight.bytes), ...(isKnown ? [whereIs(context, weight)] : [])], { text: ({ name, dtype, shape, role }) => `${name} ${dtype} ${shape} ${role}` }),
+    html("p", { class: "quiet" }, `${plural(weights.length, "weight")}, ${bytesText(storedBytes(weights))}. Weights that share their elements count once.${isCompared ? " Those that changed most are first." : ""}`),
+    longTable(["Name", ...(isCompared ? ["#Change"] : []), "#Bytes", ...(isKnown ? ["Where"] : [])], weights, (weight): Child[] => [nameCell(context, weight), ...(isCompared ? [changeOf(weight)?.text ?? ""] : []), bytesText(weight.bytes), ...(isKnown ? [whereIs(context, weight)] : [])], { text: ({ name, dtype, shape, role }) => `${name} ${dtype} ${shape} ${role}` }),
   );
+}
+
+/** In a difference: what is told of a weight that changed, and its place among these; null for one that did not, or of which nobody knows. */
+function changesOfWeights(context: Context): (weight: Weight) => { readonly text: string; readonly order: number } | null {
+  const { weightChanges, difference, before } = context;
+  const earlier = new Map(before?.weights.map((weight) => [weight.name, weight]));
+  const renumbered = new Map(Array.from(difference?.layers.numbers ?? [], ([one, other]) => [other, one] as const));
+  return ({ name, dtype, shape }) => {
+    if (difference === null) return null;
+    const known = weightChanges?.get(name);
+    if (known?.equal === false) return { text: `≠ ${shareText(known.norm)}`.trim(), order: known.norm ?? known.maxAbs ?? 0 };
+    const layer = [...renumbered].find(([path]) => name.startsWith(`${path}.`));
+    const was = earlier.get(layer === undefined ? name : layer[1] + name.slice(layer[0].length));
+    if (was === undefined) return { text: "+", order: Infinity };
+    return was.dtype === dtype && was.shape === shape ? null : { text: `≠ ${was.dtype} ${was.shape}`, order: Number.MAX_VALUE };
+  };
 }
 
 /** Where the elements of a weight are: in the words of Python, since the file in a page has no elements. */
@@ -69,7 +89,7 @@ function nameCell(context: Context, weight: Weight): HTMLElement {
     "div",
     {},
     name,
-    html("span", { class: "quiet" }, ` ${weight.role}`),
+    html("div", { class: "quiet" }, `${weight.role} ${weight.dtype} ${weight.shape}`),
     weight.shares.length === 0 ? null : html("div", { class: "quiet" }, weight.tiedTo === "" ? `shared by ${weight.shares.slice(0, 5).join(", ")}` : `tied to ${weight.tiedTo}`),
     known === undefined || (known.histogram === null && known.mean === null) ? null : histogram(known),
   );
