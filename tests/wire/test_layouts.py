@@ -143,7 +143,7 @@ def test_an_archive_without_a_program_is_refused(members: dict[str, bytes], word
 @pytest.mark.parametrize("name", ["A2", "A3", "A4"])
 def test_a_missing_state_dict_is_named(name: str) -> None:
     members = {key: data for key, data in MEMBERS[name].items() if "state_dict" not in key}
-    layout = Layout(LAYOUTS[name], ArchiveReader(archive_of(members, flat=True)))
+    layout = Layout(LAYOUTS[name], ArchiveReader(archive_of(members, flat=True)), [])
     with pytest.raises(MissingRecordError, match="serialized_state_dict"):
         layout.payloads_of("model")
 

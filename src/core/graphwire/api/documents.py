@@ -480,6 +480,8 @@ class ProgramAtInstalledOpsets(msgspec.Struct, frozen=True):
     plan: planner.Plan
     upgraded: frozenset[int]
     """The indices of the nodes that upgraders wrote."""
+    calls: Mapping[str, schema.Node]
+    """The operators that the program calls, each with one of its nodes."""
 
     @contextmanager
     def decoding(self) -> Iterator[None]:
@@ -514,7 +516,10 @@ def at_installed_opsets(
         origin = OpaqueOrigin(versions, kept, own_forms="calls" in program.requires)
     rewritten: list[AppliedStep] = []
     changed = _applied(program, plan, registry)
-    formed = planner.with_forms(changed, lambda: planner.forms_of_parameters(parameters_of), rewritten)
+    formed, calls = changed, schema.calls_in(changed.graph_module.graph)
+    if not planner.CHANGED.isdisjoint(calls):
+        formed = planner.with_forms(changed, lambda: planner.forms_of_parameters(parameters_of), rewritten)
+        calls = schema.calls_in(formed.graph_module.graph)
     problems = signature_mismatches(program, formed, registry) if changed is not program else []
     if unknown_ops == "opaque":
         problems = [each for each in problems if each.kind != "no-operator"]
@@ -525,7 +530,7 @@ def at_installed_opsets(
         index for index, node in enumerate(formed.graph_module.graph.nodes) if had and id(node) not in had
     )
     marked = planner.marked_operators(formed)
-    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked, plan, frozenset(upgraded))
+    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked, plan, frozenset(upgraded), calls)
 
 
 def program_after_plan(program: Program, plan: planner.Plan, registry: Registry) -> Program:

@@ -92,7 +92,8 @@ def load_with(
             if archive.is_remote or verify:  # before what takes long
                 with archive.boundary(name):
                     _check_plugins(archive, name, unknown_ops, graph_only)
-            archive.fetch(name, payloads=not graph_only)
+            if archive.is_remote:
+                archive.fetch(name, payloads=not graph_only)
             if verify and not graph_only:
                 archive.program_of(name)  # Its own problems are reported before all weights are read.
                 archive.check_payloads()
@@ -194,6 +195,7 @@ def decode_from(
             opaque,
             installed.propagates,
             dropped,
+            installed.calls,
         )
         with installed.decoding():
             value = decode(request)

@@ -274,11 +274,17 @@ def from_schema(
     program = with_group_names(installed.program, names)
     if is_in_job():
         check_process_groups(program, registry, names)
-    wanted, propagates = target_device(device), installed.propagates
+    request = DecodeRequest(
+        program,
+        payloads,
+        registry,
+        target_device(device),
+        origin=installed.origin,
+        propagates=installed.propagates,
+        calls=installed.calls,
+    )
     with installed.decoding():
-        return decode_program(
-            DecodeRequest(program, payloads, registry, wanted, origin=installed.origin, propagates=propagates)
-        )
+        return decode_program(request)
 
 
 def _encoded(

@@ -226,6 +226,8 @@ class DecodeRequest(NamedTuple):
     """The operators whose results may be computed on metadata."""
     dropped: list[Omission] | None = None
     """Receives what is omitted without changing what the program computes; if None, warnings are issued."""
+    calls: Mapping[str, schema.Node] | None = None
+    """`schema.calls_in` of the graph, if it is known."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -267,8 +269,8 @@ class DecodeContext:
     """The origin of unavailable operators, which load keeps opaque; None makes them an error."""
     propagates: frozenset[str] = frozenset()
     """The operators whose results may be computed on metadata: those that the installed upgraders emit."""
-    texts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Decoded metadata, by key and by text."""
+    texts: dict[tuple[str, str], tuple[str, Any]] = field(default_factory=dict)
+    """Decoded metadata, by key and text: its name in `node.meta`, and the value."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
     module_rows: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     """Decoded module stack entries, by their text."""

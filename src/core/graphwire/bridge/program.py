@@ -334,7 +334,7 @@ def decode_program(
     context.sources = metadata.decode_sources(module_record.node_sources, provenance)
     context.provenance = provenance
     context.ranges = tensor_metas.decode_ranges(record.range_constraints)
-    check_operators(context, module_record.graph)
+    check_operators(context, module_record.graph, request.calls)
     inline = tensor_metas.decode_ranges(module_record.inline_constraints or {})
     if context.ranges or inline:
         from graphwire.bridge.torch_compat.symbolic import reserve_unbacked
@@ -343,7 +343,7 @@ def decode_program(
     state, constants = values or decode_values(context, request)
     context.constants = constants
     specs = signature.decode_signature(module_record.signature)
-    literals = [getattr(spec.arg, "name", None) for spec in specs.input_specs]
+    literals = [spec.arg.name for spec in specs.input_specs]
     graph, root = decode_graph(
         context, module_record.graph, literal_names=literals, paths=(*state, *constants)
     )

@@ -349,6 +349,8 @@ def _stem(name: str) -> str:
 
 def set_object_values(signature: Any, graph: torch.fx.Graph) -> None:
     """Set the values of inputs that are objects, where the graph has them and not only their class."""
+    if torch_signature.CustomObjArgument not in {type(spec.arg) for spec in signature.input_specs}:
+        return
     for spec, node in zip(signature.input_specs, graph.find_nodes(op="placeholder"), strict=False):
         if isinstance(spec.arg, torch_signature.CustomObjArgument):
             value = node.meta.get("val")

@@ -151,7 +151,7 @@ RELEASE_CHANGES: Final[tuple[Change, ...]] = (
 )
 """Every change, oldest first."""
 
-_CHANGED: Final = frozenset(
+CHANGED: Final = frozenset(
     [row.target for row in RELEASE_CHANGES if row.up]
     + [row.newer_target for row in RELEASE_CHANGES if row.down]
 )
@@ -217,7 +217,7 @@ def with_forms(
     Raises:
         OpsetError: a node does not match its operator's parameters.
     """
-    if not uses_operator(program.graph_module.graph, _CHANGED):
+    if not uses_operator(program.graph_module.graph, CHANGED):
         return program
     rewrites = forms()
     touched: dict[str, list[str]] = {}

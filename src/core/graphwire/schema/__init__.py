@@ -40,6 +40,7 @@ from graphwire.schema.graph import (
     ValueMetadata as ValueMetadata,
     arguments_in as arguments_in,
     by_variant as by_variant,
+    calls_in as calls_in,
     features_of as features_of,
     graphs_in as graphs_in,
     named_subgraphs_in as named_subgraphs_in,

@@ -932,6 +932,11 @@ def graphs_in(graph: Graph) -> Iterator[Graph]:
         graphs += chain.from_iterable(map(subgraphs_in, others))
 
 
+def calls_in(graph: Graph) -> dict[str, Node]:
+    """Return the operators that a graph and the graphs inside it call, each with one of its nodes."""
+    return {node.target: node for each in graphs_in(graph) for node in each.nodes}
+
+
 def subgraphs_in(argument: Argument) -> list[Graph]:
     """Return the subgraphs in an argument, but not those nested inside them."""
     return [held.graph for held in named_subgraphs_in(argument)]

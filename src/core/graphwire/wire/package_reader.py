@@ -112,10 +112,10 @@ class LayoutSpec(msgspec.Struct, frozen=True):
         """Return the member that stores a program's `document`, `weights`, `constants` or `sample_inputs`."""
         return str(getattr(self, kind)).format(name=name)
 
-    def is_used_by(self, reader: ArchiveReader) -> bool:
-        """Return whether an archive has the member that identifies the layout."""
-        programs = [name.removeprefix(MODELS).rpartition(".")[0] for name in _documents(reader.names)]
-        return not self.marker or any(self.marker.format(name=name) in reader for name in programs or [_ONLY])
+    def is_used_by(self, reader: ArchiveReader, documents: Iterable[str]) -> bool:
+        """Return whether an archive with these documents has the member that identifies the layout."""
+        programs = [*map(_program_of, documents)] or [_ONLY]
+        return not self.marker or any(self.marker.format(name=name) in reader for name in programs)
 
 
 def _flat(
@@ -211,7 +211,8 @@ def open_layout(reader: ArchiveReader) -> Layout:
     Raises:
         MissingRecordError: the archive contains no program.
     """
-    if _PROGRAM not in reader and not _documents(reader.names):
+    flat, documents = _PROGRAM in reader, _documents(reader.names)
+    if not flat and not documents:
         code = any(name.startswith("data/aotinductor/") for name in reader.names)
         found = "Was it written by graphwire or torch.export?"
         if code:
@@ -219,9 +220,9 @@ def open_layout(reader: ArchiveReader) -> Layout:
         elif "data.pkl" in reader:
             found = "torch.save or torch.jit.save wrote it. Export the module, and save what torch.export.export makes"
         raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
-    flat = _PROGRAM in reader
     *tried, last = (LAYOUTS[name] for name in _DETECTED if LAYOUTS[name].is_flat == flat)
-    return Layout(next((spec for spec in tried if spec.is_used_by(reader)), last), reader)
+    spec = next((spec for spec in tried if spec.is_used_by(reader, documents)), last)
+    return Layout(spec, reader, documents)
 
 
 _DESCRIPTIONS = frozenset({_PROGRAM, PROVIDERS, REFERENCES, "archive_format", "archive_version", "byteorder"})
@@ -239,6 +240,11 @@ def descriptions(names: Iterable[str]) -> list[str]:
 def _documents(names: Iterable[str]) -> list[str]:
     """Return the members that are documents of programs, whose names may contain slashes."""
     return [name for name in names if name.startswith(MODELS) and "." in name.rpartition("/")[2]]
+
+
+def _program_of(document: str) -> str:
+    """Return the name of the program that a member stores."""
+    return document.removeprefix(MODELS).rpartition(".")[0]
 
 
 def _config_of(data: bytes, member: str) -> dict[str, schema.PayloadMeta]:
@@ -262,11 +268,13 @@ class Layout:
     Args:
         spec: the layout.
         reader: the archive. It must stay open while this object is used.
+        documents: the members that are documents of programs.
     """
 
-    def __init__(self, spec: LayoutSpec, reader: ArchiveReader) -> None:
+    def __init__(self, spec: LayoutSpec, reader: ArchiveReader, documents: Iterable[str]) -> None:
         self.spec = spec
         self.reader = reader
+        self._documents = documents
 
     @property
     def title(self) -> str:
@@ -283,8 +291,8 @@ class Layout:
         if self.spec.is_flat:
             return {_ONLY: _PROGRAM}
         members: dict[str, str] = {}
-        for member in _documents(self.reader.names):
-            name = member.removeprefix(MODELS).rpartition(".")[0]
+        for member in self._documents:
+            name = _program_of(member)
             if name in members:
                 raise ArchiveError(f"two members hold the program {name!r}: {members[name]} and {member}")
             members[name] = member

@@ -383,12 +383,8 @@ def _is_alike(one: schema.PayloadMeta, other: schema.PayloadMeta) -> bool:
 
 def known_integers(values: list[schema.SymInt]) -> list[int] | None:
     """Return sizes, strides or offsets as integers; None if one is symbolic or negative."""
-    known: list[int] = []
-    for value in values:
-        if (number := value.as_int) is None or number < 0:
-            return None
-        known.append(number)
-    return known
+    known = [number for value in values if (number := value.as_int) is not None]
+    return known if len(known) == len(values) and min(known, default=0) >= 0 else None
 
 
 def extent(meta: schema.TensorMeta) -> int | None:

@@ -538,7 +538,7 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
         walk.check_path(here, name)
         for index, tensor in enumerate(encoded.tensors):
             walk.check_path((here, f".tensors[{index}]"), tensor)
-    for name in _circular(values):
+    for name in _circular(values) if values else ():
         walk.report((place, f"[{quoted(name)}]"), "circle", "it is a part of itself")
 
 

@@ -248,20 +248,15 @@ def _decode(scope: Scope, inputs: list[NamedArgument]) -> list[Any]:
     return values
 
 
-def _is_plain(called: Operator, inputs: list[NamedArgument]) -> bool:
-    """Return whether the inputs are the operator's first parameters, all positional, and cover all parameters without a
-    default."""
-    count = len(inputs)
-    if not called.needed <= count <= len(called.positional):
-        return False
-    names = tuple(map(_name_of, inputs))
-    return names == called.positional[:count] and _KEYWORD not in map(_kind_of, inputs)
-
-
 def _decode_by_schema(
     called: Operator, record: Node, given: list[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if _is_plain(called, record.inputs):
+    inputs, count = record.inputs, len(given)
+    if (
+        called.needed <= count
+        and tuple(map(_name_of, inputs)) == called.positional[:count]
+        and _KEYWORD not in map(_kind_of, inputs)
+    ):  # the common case: the first parameters, by position, and all that have no default
         return tuple(given), {}
     # An input without a name (as in documents of the first schema) is the parameter at its position.
     names = [

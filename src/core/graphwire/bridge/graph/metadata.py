@@ -111,12 +111,9 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
     for key, text in record.metadata.items():
         if key == "from_node" and not context.describes:
             continue
-        decoded = texts.get(key)
-        if decoded is None:
-            decoded = texts[key] = {}
-        known = decoded.get(text)
+        known = texts.get((key, text))
         if known is None:
-            known = decoded[text] = _decode_text(context, key, text)
+            known = texts[key, text] = _decode_text(context, key, text)
         name, value = known
         if value is None or (name == "from_node" and not context.provenance.take_length(len(text))):
             continue

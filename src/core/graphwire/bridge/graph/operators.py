@@ -28,7 +28,7 @@ from graphwire.schema import (
     NamedArgument,
     Node,
     Program,
-    graphs_in,
+    calls_in,
     install_advice,
 )
 
@@ -269,15 +269,17 @@ _MOST_REPORTED = 20
 """The most missing operators that an error names; finding the nearest name to each is slow."""
 
 
-def check_operators(context: DecodeContext, graph: Graph) -> None:
+def check_operators(context: DecodeContext, graph: Graph, calls: Mapping[str, Node] | None = None) -> None:
     """Raise if operators of a graph are unavailable on this installation.
+
+    Args:
+        calls: `schema.calls_in` of the graph, if it is known.
 
     Raises:
         UnknownOperatorError: some are unavailable; the message names each, with its first use.
     """
-    targets = {node.target: node for each in graphs_in(graph) for node in each.nodes}
     try:
-        for target, node in targets.items():
+        for target, node in (calls_in(graph) if calls is None else calls).items():
             decode_operator(context, target, node)
     except errors.UnknownOperatorError:
         _report_operators(context, graph)

@@ -53,7 +53,7 @@ def decode_module(request: DecodeRequest, *, check_guards: bool = True) -> Progr
     context = program.decode_context(request, describes=False)
     module_record = record.graph_module
     signature = module_record.signature
-    check_operators(context, module_record.graph)
+    check_operators(context, module_record.graph, request.calls)
     state, constants = program.decode_values(context, request)
     targets = [each.target for each in context.operators.values()]
     load = functools.partial(

@@ -321,9 +321,10 @@ def _with_elements(
     context: DecodeContext, meta: PayloadMeta, described: TensorMeta, folder: str
 ) -> torch.Tensor:
     table = context.table
-    found = context.strided.get(id(described))
+    key = id(described)
+    found = context.strided.get(key)
     if found is None:
-        found = context.strided[id(described)] = _strided(described)
+        found = context.strided[key] = _strided(described)
     if meta.placement == "meta":
         empty = torch.empty(0, dtype=found.dtype, device="meta")
         return empty.as_strided(found.sizes, found.strides, found.offset)

@@ -393,9 +393,13 @@ def set_on(tensor: torch.Tensor, storage: torch.UntypedStorage, form: StridedTen
     Raises:
         ArchiveError: the storage is too short for it.
     """
-    if form.nbytes > storage.nbytes():
-        raise ArchiveError(f"the tensor needs {form.nbytes:,} bytes, its record has {storage.nbytes():,}")
+    _check_reach(form, storage.nbytes())
     return tensor.set_(storage, form.offset, form.sizes, form.strides)
+
+
+def _check_reach(form: StridedTensor, nbytes: int) -> None:
+    if form.nbytes > nbytes:
+        raise ArchiveError(f"the tensor needs {form.nbytes:,} bytes, its record has {nbytes:,}")
 
 
 def _without_elements(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -497,7 +501,8 @@ class StorageTable(Resource):
                 whole = self._bytes[key] = torch.frombuffer(record.view(), dtype=dtype)
                 if is_row and nbytes == needed:
                     return whole
-                return set_on(whole, whole.untyped_storage(), form)
+                _check_reach(form, nbytes)
+                return whole.as_strided_(form.sizes, form.strides, form.offset)
         return set_on(_without_elements(dtype, device), self.storage(name, device), form)
 
     def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:

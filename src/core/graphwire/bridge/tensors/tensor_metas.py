@@ -546,10 +546,6 @@ def decode_layout(record: schema.TensorMeta) -> torch.layout:
     return layout
 
 
-def _decode_extents(context: DecodeContext, records: list[schema.SymInt]) -> list[Any]:
-    return [record.as_int if record.as_expr is None else decode_number(context, record) for record in records]
-
-
 def decode_tensor_meta(
     context: DecodeContext, record: schema.TensorMeta, *, input_value: bool
 ) -> torch.Tensor:
@@ -560,22 +556,23 @@ def decode_tensor_meta(
             its full size, unless torch must not compute with the sizes. A value inside the graph gets its own empty storage;
             with symbolic sizes that is 20 times faster to make.
     """
-    found = context.described.get(id(record))
+    key = id(record)
+    found = context.described.get(key)
     if found is None:
-        found = context.described[id(record)] = _described(context, record)
+        found = context.described[key] = _described(context, record)
     if (empty := found.empty) is not None:
         return found.make(empty())
     _, dtype, layout, sizes, strides, offset, known, _, make = found
     if layout is not torch.strided:
         meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, layout)
     elif known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
-        drawn = context.drawn.get(id(record))
+        drawn = context.drawn.get(key)
         if drawn is not None:
             meta = with_own_storage(drawn)
         else:
             meta = torch.empty(0, dtype=dtype, device=_META).as_strided(sizes, strides, offset)
             if not known:
-                context.drawn[id(record)] = meta
+                context.drawn[key] = meta
     else:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
         if type(offset) is not int or offset != 0:
@@ -586,12 +583,16 @@ def decode_tensor_meta(
 def _described(context: DecodeContext, record: schema.TensorMeta) -> DescribedTensor:
     dtype, layout = decode_dtype(record), decode_layout(record)
     make = context.fakes.maker(decode_device(context, record.device), record.requires_grad)
-    sizes = _decode_extents(context, record.sizes)
-    strides = _decode_extents(context, record.strides) if layout is torch.strided else []
-    offset = decode_number(context, record.storage_offset)
-    known = not context.values or all(type(number) is int for number in (*sizes, *strides, offset))
+    is_strided = layout is torch.strided
+    extents = [*record.sizes, *(record.strides if is_strided else ()), record.storage_offset]
+    *numbers, offset = [
+        each.as_int if each.as_expr is None else decode_number(context, each) for each in extents
+    ]
+    rank = len(record.sizes)
+    sizes, strides = numbers[:rank], numbers[rank:]
+    known = not context.values or all(type(number) is int for number in (*numbers, offset))
     empty = None
-    if known and offset == 0 and layout is torch.strided:
+    if known and offset == 0 and is_strided:
         empty = functools.partial(
             torch.empty_strided, tuple(sizes), tuple(strides), dtype=dtype, device=_META
         )

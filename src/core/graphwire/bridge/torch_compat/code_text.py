@@ -587,7 +587,10 @@ class NodeMaker:
             _init_node(node, graph, name, op, target, None)
             node._update_args_kwargs(args, kwargs)
         self._used.add(name)
-        stem, _, number = name.rpartition("_")
+        if name[-1] in "0123456789":
+            stem, _, number = name.rpartition("_")
+        else:  # as half of all names
+            stem = number = ""
         if stem and number.isdecimal():
             self._counts[stem] = int(number)
         else:

@@ -30,10 +30,8 @@ class DecodedMode(FakeTensorMode):
     """
 
     def __init__(self) -> None:
-        """Set only what the constructor of a fake tensor reads. Any other attribute is absent, and `__getattr__` sets it up."""
+        """Set only what decoding sets. Any other attribute is absent, and `__getattr__` sets it up."""
         self.allow_fallback_kernels = False
-        self.allow_meta = functorch_config.fake_tensor_allow_meta
-        self._allow_unsafe_data_ptr_access = functorch_config.fake_tensor_allow_unsafe_data_ptr_access
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -65,7 +63,11 @@ _CPU = torch.device("cpu")
 
 def _attributes_on(device: torch.device) -> dict[str, Any]:
     """Return the attributes of a fake tensor on a device: all but the mode are the same for each. On the CPU they stay so."""
-    return vars(FakeTensor(DecodedMode(), torch.empty(0, device="meta"), device))
+    mode = DecodedMode()
+    # What the constructor reads, which would set up the mode otherwise.
+    mode.allow_meta = functorch_config.fake_tensor_allow_meta
+    mode._allow_unsafe_data_ptr_access = functorch_config.fake_tensor_allow_unsafe_data_ptr_access
+    return vars(FakeTensor(mode, torch.empty(0, device="meta"), device))
 
 
 @functools.cache

@@ -422,8 +422,8 @@ def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) 
     if not graph.find_nodes(op="get_attr"):  # nothing of `root` is read
         plain = torch.fx.GraphModule.__new__(torch.fx.GraphModule)
         type(plain).__name__ = "GraphModule"
-        parts = {name: part.copy() if hasattr(part, "copy") else part for name, part in _parts().items()}
-        vars(plain).update(parts, _graph=graph)
+        parts, copied = _parts()
+        vars(plain).update(parts, **{name: part.copy() for name, part in copied.items()}, _graph=graph)
         graph.owning_module = plain
         return plain
     made = _GraphModuleWithoutCode(root, graph)
@@ -434,9 +434,10 @@ def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) 
 
 
 @functools.cache
-def _parts() -> dict[str, Any]:
-    """Return what torch's constructor sets on a module that has no attributes and no code."""
-    return _GraphModuleWithoutCode({}, torch.fx.Graph()).__dict__
+def _parts() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what torch's constructor sets on a module that has no attributes and no code, and which of it to copy."""
+    parts = _GraphModuleWithoutCode({}, torch.fx.Graph()).__dict__
+    return parts, {name: part for name, part in parts.items() if hasattr(part, "copy")}
 
 
 def generate_code(module: torch.fx.GraphModule, *, runs: bool = False) -> None:

@@ -324,7 +324,7 @@ def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[
 def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
     """Add to each entry the offset of the next member. Raise for duplicate names, overlapping members, and bytes before them."""
     names: set[str] = set()
-    for row in rows:
+    for row in rows if len({row[0] for row in rows}) < len(rows) else ():
         if row[0] in names:
             raise _damaged("two records have this name", row[0])
         names.add(row[0])

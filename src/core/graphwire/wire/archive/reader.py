@@ -453,7 +453,27 @@ class ArchiveReader(Closing):
                 place=f"record {entry.name!r}",
                 remedy="Raise Limits.inflate_ratio for a file that you trust",
             )
-        yield from _inflate(self._source, entry, start, whole=whole)
+        stream = inflater()
+        left, at, pending = entry.size, 0, b""
+        try:
+            while not stream.eof:
+                if not pending:
+                    taken = min(_CHUNK_BYTES, entry.stored_bytes - at)
+                    pending = self._source.read_at(start + at, taken)
+                    at += taken
+                # Asking for one byte too many detects a longer record. Without input the call drains the inflater's buffer.
+                chunk = stream.decompress(pending, left + 1 if whole else min(left + 1, _CHUNK_BYTES))
+                stuck = not chunk and not pending and not stream.eof
+                pending = stream.unconsumed_tail
+                left -= len(chunk)
+                if left < 0 or stuck:
+                    break
+                if chunk:
+                    yield chunk
+        except DeflateError as error:
+            raise damaged_record(entry.name, f"the record is deflated, but damaged ({error})") from error
+        if left != 0 or not stream.eof or stream.unused_data or at != entry.stored_bytes:
+            raise damaged_record(entry.name, f"the record does not inflate to its {entry.size:,} bytes")
 
 
 class RunningChecksum:
@@ -476,32 +496,6 @@ class RunningChecksum:
         _check(self._entry, self._crc)
 
 
-def _inflate(source: Source, entry: zip_layout.Entry, start: int, *, whole: bool) -> Iterator[bytes]:
-    stream = inflater()
-    left = entry.size
-    at = 0
-    pending = b""
-    try:
-        while not stream.eof:
-            if not pending:
-                taken = min(_CHUNK_BYTES, entry.stored_bytes - at)
-                pending = source.read_at(start + at, taken)
-                at += taken
-            # Asking for one byte too many detects a longer record. Without input the call drains the inflater's buffer.
-            chunk = stream.decompress(pending, left + 1 if whole else min(left + 1, _CHUNK_BYTES))
-            stuck = not chunk and not pending and not stream.eof
-            pending = stream.unconsumed_tail
-            left -= len(chunk)
-            if left < 0 or stuck:
-                break
-            if chunk:
-                yield chunk
-    except DeflateError as error:
-        raise damaged_record(entry.name, f"the record is deflated, but damaged ({error})") from error
-    if left != 0 or not stream.eof or stream.unused_data or at != entry.stored_bytes:
-        raise damaged_record(entry.name, f"the record does not inflate to its {entry.size:,} bytes")
-
-
 def _check(entry: zip_layout.Entry, crc: int) -> None:
     if crc != entry.crc:
         problem = (
@@ -513,8 +507,10 @@ def _check(entry: zip_layout.Entry, crc: int) -> None:
 def _data_offset(source: Source, entry: zip_layout.Entry) -> int:
     """Return the offset of a record's data, after comparing its local header with the directory."""
     size = zip_layout.LOCAL_HEADER.size
-    read = source.read_header if isinstance(source, FileSource) else source.read_at
-    header = read(entry.offset, size + len(entry.raw_name))
+    read = source.read_header if type(source) is FileSource else source.read_at
+    name = entry.raw_name
+    length = len(name)
+    header = read(entry.offset, size + length)
     magic, _, flags, method, _, _, crc, stored_bytes, full_size, name_bytes, extra_bytes = (
         zip_layout.LOCAL_HEADER.unpack_from(header)
     )
@@ -522,8 +518,8 @@ def _data_offset(source: Source, entry: zip_layout.Entry) -> int:
     if (
         magic != zip_layout.LOCAL_MAGIC
         or method != entry.method
-        or not header.endswith(entry.raw_name, size)
-        or name_bytes != len(entry.raw_name)
+        or not header.endswith(name, size)
+        or name_bytes != length
         or (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
         or (
             not flags & zip_layout.FLAG_DESCRIPTOR

@@ -324,8 +324,9 @@ class FileSource:
 
     def read_header(self, offset: int, size: int) -> bytes:
         """Return the bytes of a range that no view of `map` has: from memory, where that has the whole file."""
-        memory = self._memory.get(None) if self.size <= READ_WHOLE else None
-        return self.read_at(offset, size) if memory is None else bytes(memory[offset : offset + size])
+        if self.size > READ_WHOLE or (memory := self._memory.get(None)) is None:
+            return self.read_at(offset, size)
+        return bytes(memory[offset : offset + size])
 
     def read_into(self, offset: int, memory: memoryview) -> None:
         descriptor = self._open_descriptor()
@@ -338,9 +339,8 @@ class FileSource:
             offset += count
 
     def map(self, offset: int, size: int) -> memoryview:
-        self._open_descriptor()
         memory = self._memory.get(None)
-        if memory is None:
+        if memory is None:  # as once it is closed
             memory = self._memory.setdefault(None, self._private(0, self.size))
         return memory[offset : offset + size]
 
