@@ -173,7 +173,7 @@ _KINDS: Mapping[str, Forget] = MappingProxyType(
         r"the metadata of the node '(.+)' is not saved: it differs from the element that the node reads": _value,
         r"weights or constants differ from what the graph says of them .+": _nothing,
         r"meta\['unbacked_bindings'\] of (.+)": _bindings,
-        r"meta\[(.+)\] of the (sub)?graph's module": _key_of_module,
+        r"meta\[(.+)\] of (?:the |(a sub))graph's module.*": _key_of_module,
         r"meta\[(.+)\](?: of .*)?": _key,
         r"the (?:arguments|default value) of (.+)": _arguments,
         r"the target (?:'.*' )?of (?P<name>.+)": _target,
