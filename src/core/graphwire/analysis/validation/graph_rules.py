@@ -607,15 +607,14 @@ def _elements(held: Argument, variant: str) -> list[Argument]:
 def _check_values(walk: Walk, scope: Scope, place: Place, graph: schema.Graph) -> None:
     good = walk.good_metas
     for name, meta in graph.tensor_values.items():
-        key = id(meta)
-        if key in good:
+        if id(meta) in good:
             continue
         if not is_usual_meta(walk, meta):
             before = len(walk.problems)
             check_meta(walk, (place, ".tensor_values", name), meta)
             if len(walk.problems) > before:
                 continue
-        good.add(key)
+        good.add(id(meta))
     for name, composition in graph.compositions.items():
         here = (place, ".compositions", name)
         check_composition(walk, here, composition)
