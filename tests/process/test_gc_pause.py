@@ -110,3 +110,23 @@ def test_threads_that_come_and_go_never_leave_it_off() -> None:
             assert gc.isenabled()
     finally:
         sys.setswitchinterval(usual)
+
+
+def test_threads_that_call_plugins_do_not_wait_for_each_other_where_collections_call_python() -> None:
+    """A call of a plugin looks at the interpreter's list of threads, and a collection inside that look let others run, who waited
+    for the list with the interpreter's lock."""
+    code = """
+import gc, sys, threading
+from graphwire.registry.calls import restored_process
+gc.callbacks.append(lambda *_: [each for each in range(50)])
+gc.set_threshold(1)
+sys.setswitchinterval(1e-6)
+def call():
+    for _ in range(300):
+        with restored_process():
+            pass
+threads = [threading.Thread(target=call) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)

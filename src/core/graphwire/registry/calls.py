@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from graphwire import errors
+from graphwire.process import paused_gc
 from graphwire.registry.interfaces import Chunk, MetadataKey, StoredTensor, StoreIndex
 from graphwire.registry.provisions import HOOKS, MOST, YIELDING, Provision, error_text, methods_of, shown
 from graphwire.schema import FileFacts, Program
@@ -227,8 +228,11 @@ def _other_threads() -> dict[int, tuple[int, int]]:
     """Where each other thread stands in its code. One that waits, as the helpers of notebooks and servers do, stands still."""
     own = {each.ident for each in threading.enumerate() if each.name.startswith("graphwire-")}
     own.add(threading.get_ident())
-    frames = sys._current_frames().items()
-    return {thread: (id(frame), frame.f_lasti) for thread, frame in frames if thread not in own}
+    # The call holds the interpreter's list of threads. Before Python 3.12 a collection may begin inside, what it calls lets other
+    # threads run, and one that wants the list waits for ever, with the interpreter's lock.
+    with paused_gc():
+        frames = sys._current_frames()
+    return {thread: (id(frame), frame.f_lasti) for thread, frame in frames.items() if thread not in own}
 
 
 @contextmanager
