@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 from given_plugins import registry_with
+from inside.wire import write_document
 
 import graphwire
 from graphwire.errors import FormatError
 from graphwire.hooks import Tree
-from graphwire.wire.document import write_document
 from graphwire_plugins.json_format import JsonFormat
 
 FAULTS: dict[str, Callable[[Any], bytes]] = {

@@ -17,13 +17,13 @@ import torch
 from given_plugins import Plugin, put_distribution, registry_with
 from hypothesis import given, strategies as st
 from inside.registry import OWN_METADATA
+from inside.schema import decode_value, encode_value
 from torch import nn
 from torch.export import ExportedProgram, export
 
 import graphwire
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, PluginError
 from graphwire.hooks import MetadataKey
-from graphwire.schema.texts.treespec import decode_value, encode_value
 
 
 class Stage(enum.Enum):

@@ -53,11 +53,6 @@ class TreeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     children: list[TreeSpec] = msgspec.field(name="children_spec")
     """The child specs, in the order in which the type flattens."""
 
-    @property
-    def is_leaf(self) -> bool:
-        """Whether this is a leaf."""
-        return self.type is None
-
 
 LEAF = TreeSpec(None, None, [])
 """The spec of a leaf."""
