@@ -8,9 +8,10 @@ import io
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import torch
@@ -190,6 +191,72 @@ def test_a_combination_of_flags_comes_back_or_is_refused(kind: type[enum.Flag], 
 def test_another_text_is_no_combination(name: str) -> None:
     with pytest.raises(DecodeError, match="has no member"):
         decode_value({"enum": f"{__name__}:Access", "name": name})
+
+
+_ran: list[object] = []
+
+
+class _Loud(int):
+    def __new__(cls, value: int) -> Self:
+        _ran.append(cls)
+        return super().__new__(cls, value)
+
+
+class _LoudMeta(enum.EnumMeta):
+    def __call__(cls, *args: Any, **keywords: Any) -> Any:
+        _ran.append(cls)
+        return super().__call__(*args, **keywords)
+
+
+class OwnMissing(enum.Flag):
+    ONE, TWO = 1, 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        _ran.append(value)
+        return super()._missing_(value)
+
+
+class OwnOr(enum.IntFlag):
+    ONE, TWO = 1, 2
+
+    def __or__(self, other: object) -> Any:
+        _ran.append(other)
+        return super().__or__(other)  # type: ignore[operator]
+
+
+class OwnIteration(enum.Flag):
+    ONE, TWO = 1, 2
+
+    def __iter__(self) -> Any:
+        _ran.append(self)
+        return super().__iter__()
+
+
+class OwnNumbers(_Loud, enum.Flag):
+    ONE, TWO = 1, 2
+
+
+class OwnClass(enum.Flag, metaclass=_LoudMeta):
+    ONE, TWO = 1, 2
+
+
+class OwnName(enum.Flag):
+    ONE, TWO = 1, 2
+
+    @property
+    def name(self) -> Any:
+        _ran.append(self.value)
+        return "ONE"
+
+
+@pytest.mark.parametrize("kind", [OwnMissing, OwnOr, OwnIteration, OwnNumbers, OwnClass, OwnName])
+@pytest.mark.parametrize("name", ["ONE|TWO", "", "TWO"])
+def test_no_code_of_a_class_that_a_file_names_is_run(kind: type[enum.Flag], name: str) -> None:
+    _ran.clear()
+    with suppress(DecodeError):
+        decode_value({"enum": f"{__name__}:{kind.__name__}", "name": name})
+    assert _ran == []
 
 
 def test_a_program_keeps_flags_among_inputs_and_keys() -> None:

@@ -412,17 +412,29 @@ def member_name(member: enum.Enum) -> str | None:
 
 
 def _combined_name(member: enum.Enum) -> str | None:
-    return "|".join(f"{each.name}" for each in member) if isinstance(member, enum.Flag) else None
+    return "|".join(f"{each._name_}" for each in member) if isinstance(member, enum.Flag) else None
 
 
 def _member(kind: type[enum.Enum], name: str) -> enum.Enum | None:
     member = kind.__members__.get(name)
-    if member is None and issubclass(kind, enum.Flag):
+    if member is None and issubclass(kind, enum.Flag) and _combines_as_flags_do(kind):
         flags = [kind.__members__.get(each) for each in name.split("|")] if name else []
-        with Ignored(ValueError, TypeError):  # of the class's own code
+        with Ignored(ValueError, TypeError):  # a name of no member, or a combination that the class forbids
             found = functools.reduce(operator.or_, flags, kind(0))
             return found if _combined_name(found) == name else None
     return member
+
+
+_COMBINING = ("_missing_", "__or__", "__iter__")
+"""The methods that combine flags and take combinations apart."""
+
+
+def _combines_as_flags_do(kind: type[enum.Flag]) -> bool:
+    """Return whether to combine the members of a class runs no code of its own: a file names the class."""
+    own, usual = (
+        [getattr(m, "__func__", m) for m in map(partial(getattr, of), _COMBINING)] for of in (kind, enum.Flag)
+    )
+    return type(kind) is enum.EnumMeta and kind._member_type_ in (object, int) and own == usual  # type: ignore[attr-defined]
 
 
 def _too_deep(max_depth: int) -> LimitError:
