@@ -87,7 +87,15 @@ def test_our_reader_has_no_use_for_the_pickle(program: ExportedProgram) -> None:
     assert_same_values(graphwire.loads(changed.getvalue()).example_inputs, program.example_inputs)
 
 
-@pytest.mark.parametrize("example", [(), (3, "text", None, 0.5, True)])
+_PLAIN = [
+    (),
+    (3, "text", None, 0.5, True),
+    (torch.Size((2, 3)), torch.Size(())),
+    ({None: 1, True: 2, 3.5: 3},),
+]
+
+
+@pytest.mark.parametrize("example", _PLAIN)
 def test_inputs_that_are_no_tensors_reach_torch(example: tuple[Any, ...]) -> None:
     class Model(torch.nn.Module):
         def forward(self, *args: Any) -> torch.Tensor:
@@ -95,7 +103,9 @@ def test_inputs_that_are_no_tensors_reach_torch(example: tuple[Any, ...]) -> Non
 
     program = export(Model(), example)
     data = graphwire.dumps(program)
-    assert _read_by_torch(data).example_inputs == program.example_inputs == (example, {})
+    read = _read_by_torch(data).example_inputs
+    assert read == program.example_inputs == (example, {})
+    assert [*map(type, read[0])] == [*map(type, example)]
     assert graphwire.loads(data).example_inputs == (example, {})
     assert graphwire.verify(io.BytesIO(data)) == []
 

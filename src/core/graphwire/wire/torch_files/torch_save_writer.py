@@ -524,6 +524,8 @@ def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
     match spec.type:
         case "builtins.tuple":
             return tuple(items)
+        case "torch.Size" if all(type(item) is int for item in items):
+            return pickle_globals.Shape(items)
         case "builtins.list":
             return items
         case "builtins.dict" | "collections.OrderedDict":
@@ -531,7 +533,7 @@ def _unflatten(spec: TreeSpec, leaves: Any) -> Any:
             if (
                 type(keys) is list
                 and len(keys) == len(items)
-                and all(type(key) in (str, int, float) for key in keys)
+                and all(key is None or type(key) in (str, int, float, bool) for key in keys)
             ):
                 pairs = zip(keys, items, strict=True)
                 return OrderedDict(pairs) if spec.type == "collections.OrderedDict" else dict(pairs)
