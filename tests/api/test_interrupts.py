@@ -247,7 +247,7 @@ NAMES = (
     "inspect",
 )
 MOMENTS = st.floats(0, 1, exclude_max=True)
-EXAMPLES = by_day(25, by_night=settings().max_examples)
+EXAMPLES = by_day(12, by_night=settings().max_examples)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -274,7 +274,7 @@ OF_CALLER = (
 )
 
 
-@settings(deadline=None, max_examples=3 * EXAMPLES)
+@settings(deadline=None, max_examples=by_day(75, by_night=3 * EXAMPLES))
 @given(st.sampled_from(NAMES), MOMENTS, st.sampled_from(OF_CALLER))
 @pytest.mark.slow
 def test_an_interrupt_at_any_step_leaves_nothing(name: str, moment: float, kind: type[BaseException]) -> None:
@@ -342,7 +342,7 @@ def test_an_interrupt_at_any_call_of_the_system_leaves_nothing(name: str) -> Non
     events = interrupted_at_event(call, None)
     assert events
     before = left()
-    for event in range(1, events + 1):
+    for event in range(1, events + 1, by_day(1 + events // 25, by_night=1)):
         interrupted_at_event(call, event)
         assert_nothing_is_held(before)
     assert_nothing_is_left(before)
