@@ -100,19 +100,79 @@ def test_own_commands_are_those_of_the_command_line() -> None:
     assert set(COMMANDS) == OWN_COMMANDS
 
 
-@pytest.mark.parametrize("command", [["inspect", "program.pt2"], ["plugins"], ["biggest", "program.pt2"]])
+STATED = "[graphwire.command]\nspeaking = gw_speaking\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "states"),
+    [
+        (["inspect", "program.pt2"], ""),
+        (["plugins"], ""),
+        (["biggest", "program.pt2"], ""),
+        (["--help"], STATED),
+    ],
+)
 def test_commands_run_beside_a_broken_plugin_where_warnings_are_errors(
-    installed: Path, command: list[str], tmp_path: Path
+    installed: Path, command: list[str], states: str, tmp_path: Path
 ) -> None:
-    put_distribution(tmp_path, "gw-broken", "1.0", "[graphwire]\nbroken = gw_broken_nothing\n")
-    paths = {"PYTHONPATH": os.pathsep.join((str(installed), str(tmp_path))), "PYTHONWARNINGS": "error"}
-    run = subprocess.run(
+    put_distribution(tmp_path, "gw-broken", "1.0", f"[graphwire]\nbroken = gw_speaking\n{states}")
+    run = _beside(tmp_path, installed, *command, PYTHONWARNINGS="error")
+    assert run.returncode == 0, run.stderr
+    assert "`broken` of gw-broken==1.0 is dropped" in run.stderr
+
+
+def _beside(
+    folder: Path, installed: Path, *command: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command where another folder with plugins is on the path."""
+    paths = {"PYTHONPATH": os.pathsep.join((str(installed), str(folder)))}
+    return subprocess.run(
         [sys.executable, "-m", "graphwire", *command],
         cwd=installed,
-        env={**os.environ, **paths},
+        env={**os.environ, **paths, **variables},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+SPEAKING = """
+print("at import")
+import graphwire
+
+
+class Command:
+    name = "speaking"
+    help = "speak"
+
+    def add(self, parser):
+        print("in add")
+        parser.set_defaults(run=lambda arguments, output: print("in run"))
+
+
+@graphwire.hookimpl
+def graphwire_commands():
+    return [Command()]
+"""
+
+
+@pytest.mark.parametrize("command", [["--help"], ["speaking"]])
+def test_only_what_a_command_prints_when_it_runs_is_output(
+    installed: Path, command: list[str], tmp_path: Path
+) -> None:
+    entries = f"[graphwire]\nspeaking = gw_speaking\n{STATED}"
+    put_distribution(tmp_path, "gw-speaking", "1.0", entries, gw_speaking=SPEAKING)
+    run = _beside(tmp_path, installed, *command)
     assert run.returncode == 0, run.stderr
-    assert "`broken` of gw-broken==1.0 is dropped" in run.stderr
+    assert run.stderr.splitlines() == ["at import", "in add"][: 1 + (command == ["speaking"])]
+    assert run.stdout == "in run\n" or run.stdout.startswith("usage:")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["inspect", "program.pt2"]])
+def test_an_interrupt_while_plugins_are_imported_ends_each_command_as_one_that_runs(
+    installed: Path, command: list[str], tmp_path: Path
+) -> None:
+    entries = "[graphwire]\nspeaking = gw_speaking\n"
+    put_distribution(tmp_path, "gw-speaking", "1.0", entries, gw_speaking="raise KeyboardInterrupt")
+    run = _beside(tmp_path, installed, *command)
+    assert (run.returncode, run.stderr) == (130, "graphwire: error: interrupted\n")

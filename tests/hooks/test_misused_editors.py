@@ -150,7 +150,7 @@ def test_each_mistake_is_told_with_the_plugin_and_what_to_do(mistake: Any, match
         graphwire.loads(old, registry=registry(2, mistake))
     told = str(caught.value)
     assert "gw_misuse 1 -> 2 of plugin `misuse` of gw-misuse==1.5" in told
-    assert "pdate or uninstall it, or name it in GRAPHWIRE_DISABLE_PLUGINS" in told
+    assert "pdate or uninstall it, or name gw-misuse in GRAPHWIRE_DISABLE_PLUGINS" in told
 
 
 def test_a_number_may_stand_for_a_tensor_where_torch_takes_one(old: bytes) -> None:

@@ -251,6 +251,39 @@ def test_plugins_are_chosen_by_entry_point_or_distribution(
     assert formats(Registry.discover) == ["one", "two"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gw-one,gw-two",
+        "GW.One==1, gw_two==1",
+        "gw-one;gw-two",
+        "gw-one gw-two\n",
+        "'gw-one', \"gw-two\"",
+        "one,two",
+    ],
+)
+def test_plugins_are_blocked_as_messages_and_shells_write_them(
+    text: str, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        install(f"gw-{name}", "1", {name: f"gw_{name}"})
+    monkeypatch.setenv("GRAPHWIRE_DISABLE_PLUGINS", text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        registry = Registry.discover()
+    assert {of_distribution(registry, each).status for each in ("gw-one", "gw-two")} == {"blocked"}
+
+
+def test_the_remedy_for_a_broken_plugin_costs_no_other_one_that_has_its_name(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("gw-json", "1", {"json": "gw_json"}, gw_json="raise RuntimeError")
+    with pytest.warns(GraphwirePluginWarning, match="or name gw-json in GRAPHWIRE_DISABLE_PLUGINS"):
+        Registry.discover()
+    monkeypatch.setenv("GRAPHWIRE_DISABLE_PLUGINS", "gw-json")
+    assert "json" in Registry.discover().wire_formats
+
+
 def test_a_blocked_plugin_is_not_imported(install: Install) -> None:
     install("gw-blocked", "1", {"blocked": "gw_blocked"}, gw_blocked="raise RuntimeError")
     Registry.only()

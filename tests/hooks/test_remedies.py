@@ -116,7 +116,7 @@ def test_one_that_is_broken_is_to_be_repaired(data: bytes) -> None:
     text = told(data, registry("2.0", plugin_with(opset_version="3")))
     assert "`acme` of acme==2.0 is broken" in text
     assert (
-        "`opset_version` is '3', not an int. Update or uninstall it, or name it in GRAPHWIRE_DISABLE_PLUGINS"
+        "`opset_version` is '3', not an int. Update or uninstall it, or name acme in GRAPHWIRE_DISABLE_PLUGINS"
         in text
     )
     assert "pip install" not in text

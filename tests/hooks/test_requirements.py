@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from given_plugins import Plugin
 from inside.registry import LoadedPlugin, find_plugins, load_plugin
+from nightly import one_in
 from torch.utils import _pytree as pytree
 
 import graphwire
@@ -317,6 +319,46 @@ def test_one_message_lists_every_plugin_of_a_file_that_is_missing(
     assert [sum(f"comes with {each} " in text for text in told) for each in lacking] == [1] * len(lacking), (
         told
     )
+
+
+OTHER_ACTS: dict[str, Any] = {
+    "inspect": lambda file, registry: graphwire.inspect(file, registry=registry),
+    "hash": lambda file, registry: graphwire.content_hash(file, registry=registry),
+    "weights": lambda file, registry: graphwire.weights(file, registry=registry),
+    "plan": lambda file, registry: graphwire.plan_upgrade(file, registry=registry),
+    "opaque": lambda file, registry: graphwire.load(file, unknown_ops="opaque", registry=registry),
+    "upgrade": lambda file, registry: graphwire.upgrade(file, file.with_name("b.pt2"), registry=registry),
+    "convert": lambda file, registry: graphwire.convert(
+        file, file.with_name("b.pt2"), format="cbor", registry=registry
+    ),
+    "weights into the file": lambda file, registry: graphwire.convert(
+        file, file.with_name("b.pt2"), weights=graphwire.IN_FILE, registry=registry
+    ),
+    "weights elsewhere": lambda file, registry: graphwire.convert(
+        file, file.with_name("b.pt2"), weights=str(file.with_name("o.safetensors")), registry=registry
+    ),
+    "other weights": lambda file, registry: graphwire.load(
+        file, weights=str(file.with_name("w.lacking.safetensors")), registry=registry
+    ),
+}
+SUBSETS = [hooks for count in range(len(PROVIDERS)) for hooks in combinations(PROVIDERS, count)]
+
+
+@pytest.mark.parametrize("there", one_in(16, SUBSETS), ids="-".join)
+def test_what_the_message_lists_is_all_that_has_to_be_installed(
+    there: tuple[str, ...], lacking_program: Any, tmp_path: Path
+) -> None:
+    file, everything = tmp_path / "a.pt2", with_plugins(*PROVIDERS)
+    format = "json" if len(there) % 2 else "lacking"
+    weights = str(tmp_path / "w.lacking")
+    graphwire.save(lacking_program, file, format=format, weights=weights, registry=everything)
+    for name, act in (FILE_LOADS | OTHER_ACTS).items():
+        try:
+            act(file, with_plugins(*there))
+        except MissingPluginError as error:
+            listed = {hook for hook in PROVIDERS if f"{distribution(hook)}>=1.5" in str(error)}
+            assert not listed & {*there}, name
+            act(file, with_plugins(*there, *listed))
 
 
 def test_a_comparison_lists_every_plugin_that_either_file_needs(lacking_program: Any, tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_plugin_that_breaks_its_contract_is_refused_whole_in_one_message(
     assert message.startswith(
         "plugin `rest` of gw-rival-rest==1.5 is dropped: graphwire_wire_formats provides"
     )
-    assert message.endswith("Update or uninstall it, or name it in GRAPHWIRE_DISABLE_PLUGINS")
+    assert message.endswith("Update or uninstall it, or name gw-rival-rest in GRAPHWIRE_DISABLE_PLUGINS")
     (info,) = (info for info in registry.plugins if info.name == "rest")
     assert (info.status, info.hooks, info.names) == ("broken", (), {})
     # What it would provide is known, so that whoever needs it learns why it is not there.

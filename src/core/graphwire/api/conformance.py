@@ -151,7 +151,7 @@ _OF_WEIGHTS: Final = frozenset({"store", "changed", "missing", "size", "tensor",
 """The kinds of problems of references."""
 _OF_ARCHIVES: Final = frozenset({"archive", "manifest", "record"})
 _WEIGHTS_PLACE: Final = re.compile(
-    r"data/|.*_config\.json|[^ /]+: |.* record '(data/|serialized_(state|constants|example))"
+    r"data/|weights$|.*_config\.json|[^ /]+: |.* record '(data/|serialized_(state|constants|example))"
 )
 
 

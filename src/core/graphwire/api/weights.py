@@ -15,7 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Ignored, Problem, WeightsError
-from graphwire.registry.discovery import remedy_for_requirements
 from graphwire.registry.registry import Registry
 from graphwire.schema import PluginRequirement, RecordReference, StoreReference, WeightReferences
 from graphwire.wire.archive.source import Closing, RemoteFile, UniversalPath, located, type_text, url_of
@@ -308,6 +307,7 @@ class AttachedWeights(Closing):
         """Check that the weights are there, without reading elements; those of remote files are fetched ahead from now on.
 
         Raises:
+            MissingPluginError: no plugin in force provides a store that they are in.
             WeightsError: files or tensors are missing or changed; the error lists all of them.
         """
         records = self._external(payloads)
@@ -327,7 +327,7 @@ class AttachedWeights(Closing):
         found: list[Problem] = []
         for stores in dict.fromkeys(each.stores for each in records):
             of_stores = [each.reference for each in records if each.stores is stores]
-            found += self._missing_plugin() or stores.problems(of_stores)
+            found += stores.problems(of_stores)
         return found
 
     def damage(self, payloads: Payloads) -> list[GraphwireError]:
@@ -443,23 +443,6 @@ class AttachedWeights(Closing):
         from graphwire.wire.weights.reference_table import store_requirements
 
         return store_requirements(self.references)
-
-    def _missing_plugin(self) -> list[Problem]:
-        references = self.references
-        if references is None:
-            return []
-        return [
-            Problem(
-                "weights",
-                "missing-plugin",
-                f"the weight store {each.kind} comes with {provider.distribution} {provider.version}. "
-                + remedy_for_requirements([(provider, [("weight_store", each.kind)])], self._registry),
-            )
-            for each in references.stores
-            if each.kind not in self._registry.weight_stores
-            and (provider := references.providers.get(each.kind)) is not None
-            and provider.is_installable
-        ]
 
     def _given(self, payloads: Payloads, table: Collection[str], copied: bool) -> dict[str, ExternalRecord]:
         """Return the records of a program as tensors of the store that the caller names."""

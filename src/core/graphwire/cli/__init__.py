@@ -110,40 +110,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(words: list[str]) -> int:
-    if "_ARGCOMPLETE" in os.environ:
-        from graphwire.cli.terminal import complete
-
-        complete(_parser)
-    chosen = _chosen(words)
-    if not words:
-        _parser().print_help(sys.stderr)
-        return FAILED
-    try:
-        parser = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen])
-        for each in filter(None, (parser, parser.command)):
-            each.words = words
-        arguments, more = parser.parse_known_args(words)
-        if (
-            more
-            and isinstance(getattr(arguments, "files", None), list)
-            and not any(each.startswith("-") for each in more)
-        ):
-            arguments.files += more  # argparse takes the files before an option alone
-        elif more:
-            parser.error(f"unrecognized arguments: {' '.join(more)}")
-    except SystemExit as ended:  # argparse has printed its help or an error.
-        return ended.code if isinstance(ended.code, int) else FAILED
-    except unless_interrupted(Exception) as error:  # of a plugin that adds its command
-        Output().failure(error)
-        return FAILED
-    output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug, words=words)
+    arguments, output = argparse.Namespace(), Output()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: output.warning(str(message))
             # torch tells so wherever NumPy is absent, which no command needs.
             warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
-            _load_plugins(output)
-            _tell_of_plugins()  # of those, too, that are loaded when something of them is needed
+            _tell_of_plugins()
+            try:
+                arguments = _parsed(words)
+            except SystemExit as ended:  # argparse has printed its help or an error.
+                return ended.code if isinstance(ended.code, int) else FAILED
+            output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug, words=words)
+            with _loading_plugins():
+                from graphwire.registry.registry import default_registry
+
+                default_registry()
             run = getattr(arguments, "run_of_plugin", None)
             # A command of a plugin may print. What a plugin prints that another command uses is none of its output.
             with contextlib.nullcontext() if run else _prints_aside(output):
@@ -163,6 +145,35 @@ def _main(words: list[str]) -> int:
         return FAILED
 
 
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """Parse the command line.
+
+    Raises:
+        SystemExit: the help, the version, completions or an error are printed.
+    """
+    if "_ARGCOMPLETE" in os.environ:
+        from graphwire.cli.terminal import complete
+
+        complete(_parser)
+    chosen = _chosen(words)
+    if not words:
+        _parser().print_help(sys.stderr)
+        raise SystemExit(FAILED)
+    parser = _parser(chosen, plugins="--version" not in words, only=words[:1] == [chosen])
+    for each in filter(None, (parser, parser.command)):
+        each.words = words
+    arguments, more = parser.parse_known_args(words)
+    if (
+        more
+        and isinstance(getattr(arguments, "files", None), list)
+        and not any(each.startswith("-") for each in more)
+    ):
+        arguments.files += more  # argparse takes the files before an option alone
+    elif more:
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    return arguments
+
+
 def _chosen(words: Sequence[str]) -> str | None:
     """Return the word that names the command: the first that is neither an option nor an option's value."""
     for before, word in zip(["", *words], words, strict=False):
@@ -171,15 +182,11 @@ def _chosen(words: Sequence[str]) -> str | None:
     return None
 
 
-def _load_plugins(output: Output) -> None:
-    """Load the plugins with stdout redirected, so that their prints do not mix with the command's output. What is broken is told
-    and dropped, also where warnings are errors."""
-    from graphwire.registry.registry import default_registry
-
+@contextlib.contextmanager
+def _loading_plugins() -> Iterator[None]:
+    """A context that loads plugins: their prints do not mix with the command's output, and their filters of warnings end."""
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        _tell_of_plugins()
-        warnings.showwarning = lambda message, *_, **__: output.warning(str(message))
-        default_registry()
+        yield
 
 
 class _Aside(io.TextIOBase):
@@ -211,9 +218,9 @@ def _prints_aside(output: Output) -> Iterator[None]:
 
 def _tell_of_plugins() -> None:
     """Let warnings of plugins be told, also where warnings are errors."""
-    from graphwire.registry.discovery import GraphwirePluginWarning
-
     if any(action == "error" for action, *_ in warnings.filters):
+        from graphwire.registry.discovery import GraphwirePluginWarning
+
         warnings.simplefilter("default", GraphwirePluginWarning)
 
 
@@ -301,18 +308,20 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
 
 def _commands_of_plugins() -> dict[str, _Command]:
     """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
-    _load_plugins(Output())
     from graphwire.errors import PluginError, shown
-    from graphwire.registry.calls import REMEDY_OF_BROKEN, calling
+    from graphwire.registry.calls import calling, remedy_of_broken
     from graphwire.registry.registry import default_registry
 
-    registry = default_registry()
+    with _loading_plugins():
+        registry = default_registry()
+        commands = registry.commands
 
     def adding(name: str) -> Callable[[], Callable[[argparse.ArgumentParser], None]]:
         owner, what = registry.owner_of("command", name), f"the command {name!r}"
 
         def add(parser: argparse.ArgumentParser) -> None:
-            registry.commands[name].add(parser)
+            with contextlib.redirect_stdout(sys.stderr):
+                commands[name].add(parser)
 
             def named(arguments: argparse.Namespace, output: Output) -> int:
                 run = getattr(arguments, "run", None)  # of the command, or of its action
@@ -325,7 +334,8 @@ def _commands_of_plugins() -> dict[str, _Command]:
                 if isinstance(code, int) and 0 <= code < 256:
                     return int(code)
                 raise PluginError(
-                    f"{what} of {owner} returns {shown(code)}, not an exit code", remedy=REMEDY_OF_BROKEN
+                    f"{what} of {owner} returns {shown(code)}, not an exit code",
+                    remedy=remedy_of_broken(owner),
                 )
 
             parser.set_defaults(run_of_plugin=named)
@@ -333,8 +343,7 @@ def _commands_of_plugins() -> dict[str, _Command]:
         return lambda: add
 
     return {
-        name: _Command(each.help.replace("%", "%%"), adding(name))
-        for name, each in sorted(registry.commands.items())
+        name: _Command(each.help.replace("%", "%%"), adding(name)) for name, each in sorted(commands.items())
     }
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BLOCK_VARIABLE = "GRAPHWIRE_DISABLE_PLUGINS"
 """Environment variable: plugins not to load, by entry-point or distribution name, separated by commas."""
-REMEDY_OF_BROKEN = f"Update or uninstall it, or name it in {BLOCK_VARIABLE}"
 
 _ERRORS: Mapping[str, type[errors.GraphwireError]] = {
     "wire_format": errors.FormatError,
@@ -41,6 +40,12 @@ _ERRORS: Mapping[str, type[errors.GraphwireError]] = {
     "command": errors.PluginError,
 }
 """The class of what a method of a kind of provider raises, where it is none of ours."""
+
+
+def remedy_of_broken(plugin: PluginInfo | None) -> str:
+    """Return what to do about a plugin that breaks the contract. Another one may have its name, and none its distribution."""
+    named = plugin.distribution if plugin is not None and plugin.distribution else "it"
+    return f"Update or uninstall it, or name {named} in {BLOCK_VARIABLE}"
 
 
 def _is_pair(value: Any, first: Any, second: Any) -> bool:
@@ -147,7 +152,7 @@ def blamed(error: E, provider: Any) -> E:
     """Name the plugin of a provider, or of an upgrader's function, and what to do, in an error of what it returned or did."""
     owner = getattr(provider, "owning_plugin", None)
     if owner is not None and BLOCK_VARIABLE not in error.remedy:
-        _advise(error, f"The {owner} is at fault")
+        _advise(error, f"The {owner} is at fault", owner)
     return error
 
 
@@ -155,12 +160,13 @@ def attributed(error: E, provider: Any) -> E:
     """Name the plugin of a provider, or the plugin itself, in an error that it may raise with good reason."""
     owner = provider if isinstance(provider, Struct) else getattr(provider, "owning_plugin", None)
     if owner is not None and BLOCK_VARIABLE not in error.remedy:
-        _advise(error, f"The {owner} found this. If it is wrong")
+        _advise(error, f"The {owner} found this. If it is wrong", owner)
     return error
 
 
-def _advise(error: errors.GraphwireError, fault: str) -> None:
-    text = f"{fault}: {REMEDY_OF_BROKEN[0].lower()}{REMEDY_OF_BROKEN[1:]}"
+def _advise(error: errors.GraphwireError, fault: str, owner: Any) -> None:
+    remedy = remedy_of_broken(owner)
+    text = f"{fault}: {remedy[0].lower()}{remedy[1:]}"
     error.remedy = ". ".join(filter(None, (error.remedy, text)))
 
 
@@ -192,16 +198,14 @@ def calling(
                 attributed(error, owner)
             raise
         name = getattr(error, "name", None) if isinstance(error, ImportError) else None
+        remedy = remedy_of_broken(owner)
         if type(name) is str and name and name.partition(".")[0] != "graphwire":
             raise kind(
                 f"{what} of {owner} needs the library {name}, which cannot be imported here ({error_text(error)})",
-                remedy=f"Install {name}. If that is no library, the plugin is broken: {REMEDY_OF_BROKEN}",
+                remedy=f"Install {name}. If that is no library, the plugin is broken: {remedy}",
             ) from error
-        remedy = (
-            f"If the file is not damaged, the plugin is broken: {REMEDY_OF_BROKEN}"
-            if reads
-            else REMEDY_OF_BROKEN
-        )
+        if reads:
+            remedy = f"If the file is not damaged, the plugin is broken: {remedy}"
         raise kind(f"{what} of {owner} fails: {error_text(error)}", remedy=remedy) from error
 
 
@@ -345,11 +349,12 @@ def _called(
             if changed:
                 raise error(
                     f"{what} of {owner} changes {changed[0]} for the whole process, which is restored",
-                    remedy=REMEDY_OF_BROKEN,
+                    remedy=remedy_of_broken(owner),
                 )
             if checked is not None and not checked[0](result):
                 raise error(
-                    f"{what} of {owner} returns {shown(result)}, not {checked[1]}", remedy=REMEDY_OF_BROKEN
+                    f"{what} of {owner} returns {shown(result)}, not {checked[1]}",
+                    remedy=remedy_of_broken(owner),
                 )
             if plain is not None:
                 result = plain(result)
@@ -424,7 +429,7 @@ class _CalledMapping(Mapping[str, Any]):
         if not _is_stored(found):
             raise errors.ArchiveError(
                 f"{self._what} of {self._owner} returns {shown(found)} as {shown(name)}, not a StoredTensor",
-                remedy=REMEDY_OF_BROKEN,
+                remedy=remedy_of_broken(self._owner),
             )
         return self._named.of(found)
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from graphwire import errors
 from graphwire.registry import interfaces
-from graphwire.registry.calls import BLOCK_VARIABLE, REMEDY_OF_BROKEN, isolated, restored_process
+from graphwire.registry.calls import BLOCK_VARIABLE, isolated, remedy_of_broken, restored_process
 from graphwire.registry.entry_points import entry_points, normal_name
 from graphwire.registry.provisions import Provision, error_text, provisions_of
 from graphwire.schema import PluginRequirement, install_advice
@@ -178,7 +178,7 @@ def find_plugins(
 
 def warn_of(info: PluginInfo) -> None:
     """Warn of a plugin that is broken, partly unusable, or slow to load."""
-    remedy = REMEDY_OF_CONFLICT if any(each.is_conflict for each in info.refused) else REMEDY_OF_BROKEN
+    remedy = REMEDY_OF_CONFLICT if any(each.is_conflict for each in info.refused) else remedy_of_broken(info)
     if info.status == "broken":
         _warn(f"{info} is dropped: {info.reason}. {remedy}")
     elif info.status == "partial":
@@ -283,7 +283,9 @@ def _api_version(plugin: Any) -> int:
 
 
 def _names_in(variable: str) -> frozenset[str]:
-    return plugin_names(os.environ.get(variable, "").split(","))
+    # Somebody copies `NAME==VERSION` from a message, or separates names as another program wants it.
+    text = re.sub(r"==[^\s,;]*|[\"'`]", "", os.environ.get(variable, ""))
+    return plugin_names(re.split(r"[\s,;]+", text))
 
 
 def plugin_names(names: Iterable[Any]) -> frozenset[str]:
@@ -501,7 +503,7 @@ def remedy_for_plugin(plugin: PluginInfo, refusal: Refusal | None = None) -> str
     if any(each.is_conflict for each in ([refusal] if refusal else plugin.refused)):
         return f"The {plugin} is not in force: {reason}. {REMEDY_OF_CONFLICT}"
     return f"The {plugin} is broken: {reason}" + (
-        "" if "update graphwire" in reason else f". {REMEDY_OF_BROKEN}"
+        "" if "update graphwire" in reason else f". {remedy_of_broken(plugin)}"
     )
 
 

@@ -23,7 +23,7 @@ from graphwire.errors import (
     exception_text,
     unless_interrupted,
 )
-from graphwire.registry.calls import REMEDY_OF_BROKEN, attributed, blamed
+from graphwire.registry.calls import attributed, blamed, remedy_of_broken
 from graphwire.registry.discovery import remedy_for_name, remedy_for_plugin, remedy_for_unavailable_name
 from graphwire.registry.registry import Registry, TreespecType
 from graphwire.schema.texts import treespec
@@ -361,7 +361,9 @@ def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
     for name, failure in registry.container_types.all.failures.items():
         if any(each == name or each.startswith(f"{name}.") for each in names):
             owner = registry.owner_of("treespec_serializer", name)
-            remedies.append(f"The serializer {name} of {owner} is dropped: {failure}. {REMEDY_OF_BROKEN}")
+            remedies.append(
+                f"The serializer {name} of {owner} is dropped: {failure}. {remedy_of_broken(owner)}"
+            )
     faults = [registry.fault_of("treespec_serializer", name) for name in names]
     remedies += [remedy_for_unavailable_name(fault) for fault in faults if fault is not None]
     if not any(faults):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from graphwire import errors
 from graphwire.registry.calls import BLOCK_VARIABLE, blamed
-from graphwire.registry.discovery import REMEDY_OF_CONFLICT, remedy_for_name
+from graphwire.registry.discovery import REMEDY_OF_CONFLICT, missing_error, missing_of, remedy_for_name
 from graphwire.registry.interfaces import Chunk, StoredBytes, StoredTensor, StoreIndex, WeightStore
 from graphwire.registry.registry import Registry
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
@@ -23,7 +23,7 @@ from graphwire.wire.limits import DEFAULT_ATTEMPTS, DEFAULT_LIMITS, Attempts, Li
 from graphwire.wire.remote_files import RemoteSource
 from graphwire.wire.weights.folder import Folder, RemoteFolder
 from graphwire.wire.weights.matching import RANK_REMEDY
-from graphwire.wire.weights.reference_table import is_dense, tiles
+from graphwire.wire.weights.reference_table import is_dense, store_requirements, tiles
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
 _CHANGED = "Restore the files, or pass weights= to use others on purpose"
@@ -107,7 +107,7 @@ def store_named(registry: Registry, kind: str) -> WeightStore:
     """Return the store of a kind.
 
     Raises:
-        MissingPluginError: no active plugin provides it.
+        ArchiveError: no active plugin provides it.
     """
     store = registry.weight_stores.get(kind)
     if store is None:
@@ -193,6 +193,7 @@ class OpenedStores(Closing):
         """Return what a store contains.
 
         Raises:
+            MissingPluginError: no plugin in force provides it.
             WeightsError: it is not where the file states, or not what it was when the program was saved.
         """
         if store not in self._indexes and (problems := list(self._store_problems(store))):
@@ -296,7 +297,11 @@ class OpenedStores(Closing):
 
     def problems(self, records: Collection[RecordReference]) -> list[errors.Problem]:
         """Return every problem of the stores that records need, without reading elements: missing and changed files, missing
-        tensors, other types and shapes."""
+        tensors, other types and shapes.
+
+        Raises:
+            MissingPluginError: no plugin in force provides one of the stores.
+        """
         problems: list[errors.Problem] = []
         usable: set[int] = set()
         for store in sorted({region.store for record in records for region in record.regions}):
@@ -331,7 +336,15 @@ class OpenedStores(Closing):
             " (Limits.inflate_ratio)"
         )
 
+    def _check_plugins(self) -> None:
+        """Raise an error that lists every plugin that the stores need and that is not in force."""
+        places = {f"weight_store:{each.kind}": ["weights"] for each in self.places if each is not None}
+        stores = [each for each in store_requirements(self.references) if places.keys() & each.provides]
+        if missing := missing_of(stores, self._registry):
+            raise missing_error(missing, self._registry, places, errors.MissingPluginError)
+
     def _store_problems(self, store: int) -> Iterator[errors.Problem]:
+        self._check_plugins()
         reference = self.references.stores[store]
         place = self.places[store]
         if self.unusable:
