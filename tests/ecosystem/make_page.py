@@ -26,8 +26,8 @@ has its own environment, with the newest version that installs beside torch {tor
   program, with the same class of error.
 - *same*: the tool accepts the loaded program (from JSON, MessagePack or CBOR in turn), computes the same to the last bit, and
   produces exactly the same text: its model, code or file.
-- *as torch's*: the same numbers, and the same text as for torch's own file. The text differs slightly from the original's; the
-  notes explain why.
+- *as torch's*: the same numbers, and the same text as for torch's own file, or, where torch cannot read that, as for the original
+  without the leftovers of tracing. The text differs slightly from the original's; the notes explain why.
 - *unsteady*: the tool produces a different result from the original itself on a second run.
 - *differs*: any other result.
 - *file*: `torch.export.load` reads graphwire's default file, and the tool produces the same from it as from the original, or as
