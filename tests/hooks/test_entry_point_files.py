@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from given_plugins import put_distribution
 from inside.registry import _found_by_metadata, entry_points_in_files
+from msgspec.structs import astuple
 
 PLAIN = "[console_scripts]\nx = y:z\n\n[graphwire]\n# a comment\none = some.module\ntwo=other:an.object\n"
 
@@ -28,12 +29,13 @@ def path(tmp_path, monkeypatch) -> Path:
 def test_both_ways_find_the_same(path) -> None:
     distribution(path, PLAIN)
     distribution(path, "[other]\na = graphwire\n", "unrelated")
-    lines = entry_points_in_files("graphwire")
-    assert lines is not None
+    found_in_files = entry_points_in_files("graphwire")
+    assert found_in_files is not None
+    lines = [*map(astuple, found_in_files)]
     assert ("My.Plugin", "1.0rc1", "two", "other", "an.object", "graphwire") in lines
     found = {(row.distribution, row.version, row.name) for row in _found_by_metadata()}
     assert {each[:3] for each in lines} == found
-    assert ("graphwire", "json") in {(each.distribution, each.name) for each in lines}
+    assert ("graphwire", "json") in {(each.distribution, each.name) for each in found_in_files}
 
 
 @pytest.mark.parametrize(

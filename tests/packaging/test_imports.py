@@ -72,7 +72,7 @@ FORMATS = {"cbor2", "msgpack"}
 
 @pytest.mark.parametrize(
     ("name", "slow", "most"),
-    [("inspect", SLOW | FORMATS | {"dataclasses"}, 96), ("verify", {"difflib", "shutil"} | FORMATS, 108)],
+    [("inspect", SLOW | FORMATS | {"dataclasses"}, 82), ("verify", {"difflib", "shutil"} | FORMATS, 90)],
 )
 def test_a_command_imports_what_it_uses(file: Path, name: str, slow: set[str], most: int) -> None:
     modules = command(name, file)

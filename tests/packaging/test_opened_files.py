@@ -66,7 +66,7 @@ REASONS = {
     "graphwire/cli/check_plugin.py": "a new folder with what was traced",
     # Paths that the caller named.
     "graphwire/api/conformance.py": "the folder of the suite that the caller named, whose files are trusted",
-    "graphwire/cli/files.py": "looks for a ZIP at the path that the caller named, if a regular file is there; folders of outputs",
+    "graphwire/cli/outputs.py": "looks for a ZIP at the path that the caller named, if a file is there; folders of outputs",
     "graphwire_fleet/asking/printing.py": "the folder of the answer that the caller named",
     "graphwire_fleet/reading/works.py": "the digest of a file that was looked at before it was read",
     "graphwire_fleet/catalogue/merging.py": "PyArrow takes paths; the folder looked at what is there",

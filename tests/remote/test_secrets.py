@@ -224,9 +224,9 @@ def test_no_part_of_a_password_or_signature_is_shown(
 def _lines() -> list[list[str]]:
     """Return a command line for each argument of each command that takes a text, with `URL` in its place."""
     found = []
-    for name, command in COMMANDS.items():
+    for name, (_, adder) in COMMANDS.items():
         parser = argparse.ArgumentParser()
-        command.add()(parser)
+        adder()(parser)
         for words, each in _parsers([name], parser):
             own = [action for action in each._actions if action.nargs != 0]
             needed = [

@@ -64,9 +64,8 @@ class Copy:
 @given(st.data(), st.sampled_from(sorted(DTYPES)))
 def test_a_box_is_copied_as_torch_copies_it(data: st.DataObject, item: int) -> None:
     copy = Copy(data, item)
-    axes, start, first = copy.whole
-    target = bytearray(len(copy.expected))
-    copy_box(copy.source, start * item, memoryview(target), first * item, axes, item)
+    whole, target = copy.whole, bytearray(len(copy.expected))
+    copy_box(copy.source, whole.source * item, memoryview(target), whole.target * item, whole.axes, item)
     assert target == copy.expected
 
 
@@ -78,9 +77,10 @@ def test_ranges_of_a_copy_are_those_of_the_whole(data: st.DataObject, item: int)
     found = bytearray()
     for low, high in itertools.pairwise(cuts):
         memory = bytearray((high - low) * item)
-        for axes, start, first in parts_in_range(copy.whole, low, high):
-            assert low <= first < high
-            copy_box(copy.source, start * item, memoryview(memory), (first - low) * item, axes, item)
+        for part in parts_in_range(copy.whole, low, high):
+            assert low <= part.target < high
+            at = (part.target - low) * item
+            copy_box(copy.source, part.source * item, memoryview(memory), at, part.axes, item)
         found += memory
     assert found == copy.expected
 

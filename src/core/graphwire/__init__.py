@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
     from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
     from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
-    from graphwire.api.loading import bind, full_tensors, load, load_module, loads
-    from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
-    from graphwire.api.programs import dumps, from_schema, save, to_schema
+    from graphwire.api.loading import LoadOptions, bind, full_tensors, load, load_module, loads
+    from graphwire.api.options import OpenOptions
+    from graphwire.api.programs import SaveOptions, dumps, from_schema, save, to_schema
     from graphwire.api.saved_weights import WeightInfo
     from graphwire.api.viewing import View, view
     from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint
@@ -135,9 +135,9 @@ _NAMES = {
     "graphwire.api.compare": "canonicalize content_hash diff supports targets",
     "graphwire.api.documents": "decode encode treespec_dumps treespec_loads",
     "graphwire.api.files": "convert inspect plan_upgrade plugins upgrade verify weights",
-    "graphwire.api.loading": "bind full_tensors load load_module loads",
-    "graphwire.api.options": "LoadOptions OpenOptions SaveOptions",
-    "graphwire.api.programs": "dumps from_schema save to_schema",
+    "graphwire.api.loading": "LoadOptions bind full_tensors load load_module loads",
+    "graphwire.api.options": "OpenOptions",
+    "graphwire.api.programs": "SaveOptions dumps from_schema save to_schema",
     "graphwire.api.saved_weights": "WeightInfo",
     "graphwire.api.viewing": "View view",
     "graphwire.api.weights": "AS_SAVED Blobs Checkpoint IN_FILE",

@@ -20,15 +20,17 @@ from graphwire.cli.files import (
     FOUND as FOUND,
     OK as OK,
     Input as Input,
-    ReadFiles as ReadFiles,
-    add_output as add_output,
-    destination_of as destination_of,
     for_each_file as for_each_file,
     inputs_of as inputs_of,
 )
 from graphwire.cli.options import (
     add_files as add_files,
     open_options as open_options,
+)
+from graphwire.cli.outputs import (
+    ReadFiles as ReadFiles,
+    add_output as add_output,
+    destination_of as destination_of,
 )
 from graphwire.cli.terminal import Output as Output
 from graphwire.display import Section as Section

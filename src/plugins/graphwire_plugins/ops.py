@@ -427,7 +427,7 @@ class HigherOrderOperators:
 # `torch.ops.NAMESPACE.OPERATOR.OVERLOAD`.
 
 
-_NAME = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
+_NAME = r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)"
 _START = "torch.ops."
 
 
@@ -479,7 +479,7 @@ class LibraryOverloads:
         import torch
         from torch._ops import OpOverload, OpOverloadPacket
 
-        match = _NAME.fullmatch(name)
+        match = re.fullmatch(_NAME, name, re.ASCII)
         if match is None:
             return None
         namespace, operator, overload = match.groups()

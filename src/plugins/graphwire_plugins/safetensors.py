@@ -284,8 +284,8 @@ def _read_files(
 
 
 def _stored(header: safetensors_header.Header, location: str, name: str) -> StoredTensor:
-    dtype, shape, start, _ = header.tensors[name]
-    return StoredTensor.whole(dtype, shape, location, start)
+    entry = header.tensors[name]
+    return StoredTensor.whole(entry.dtype, entry.shape, location, entry.start)
 
 
 # --------------------------------------------------------------------------------------------------------------- writing

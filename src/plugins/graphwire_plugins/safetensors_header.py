@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -57,7 +57,7 @@ _PAIRS = "F4"
 """The type whose elements the format counts one by one. torch counts pairs of them, along the last dimension."""
 
 
-class HeaderEntry(NamedTuple):
+class HeaderEntry(msgspec.Struct, frozen=True):
     """A tensor as a header describes it."""
 
     dtype: str

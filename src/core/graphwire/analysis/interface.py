@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -96,19 +96,15 @@ def _written(tree: InterfaceTree, levels: int) -> str:
 _TUPLE, _DICT, _NAMEDTUPLE = "builtins.tuple", "builtins.dict", "collections.namedtuple"
 
 
-class NamedInterface(NamedTuple):
-    """An interface, and names for the program's symbols that refer to it."""
+def interface_of(program: Program) -> tuple[Interface, Labels]:
+    """Return the interface of a program, and names for its symbols that refer to it.
 
-    interface: Interface
-    labels: Labels
-
-
-def interface_of(program: Program) -> NamedInterface:
-    """Return the interface of a program. Without treespecs, or with ones that contradict the signature, it is flat."""
+    Without treespecs, or with ones that contradict the signature, the interface is flat.
+    """
     module = program.graph_module
     signature = module.signature
     if len(signature.input_specs) != len(module.graph.inputs):
-        return NamedInterface(Interface([], [], InterfaceTree("", UNKNOWN)), Labels(program, {}, []))
+        return Interface([], [], InterfaceTree("", UNKNOWN)), Labels(program, {}, [])
     given = user_inputs(program)
     made = [spec.user_output.arg for spec in signature.output_specs if spec.user_output is not None]
     root = next((entry.signature for entry in module.module_call_graph if not entry.fqn), None)
@@ -129,7 +125,7 @@ def interface_of(program: Program) -> NamedInterface:
         [_tree(part, leaves) for part in inputs[1]],
         _tree(output, results),
     )
-    return NamedInterface(interface, labels)
+    return interface, labels
 
 
 class _Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -468,24 +468,18 @@ def _holders(name: str) -> Iterator[str]:
 # ----------------------------- the nodes of a program by name, and the bytes that each call of a node takes and returns
 
 
-class NamedNode(NamedTuple):
-    """A node with its name in the program."""
+def named_nodes(program: schema.Program) -> Iterator[tuple[str, schema.Node, schema.Graph]]:
+    """Yield the nodes of all graphs of a program, with their names in it and their graphs. A subgraph that several nodes share
+    under one name comes once.
 
-    name: str
-    """Its own name, or that of its first result; inside a subgraph `SUBGRAPH/NODE`, as deep as needed."""
-    node: schema.Node
-    graph: schema.Graph
-    """The graph that it belongs to."""
-
-
-def named_nodes(program: schema.Program) -> Iterator[NamedNode]:
-    """Yield the nodes of all graphs of a program. A subgraph that several nodes share under one name comes once."""
+    A name is the node's own, or that of its first result; inside a subgraph `SUBGRAPH/NODE`, as deep as needed.
+    """
     pending = [("", program.graph_module.graph)]
     begun: set[tuple[str, int]] = set()
     for path, graph in pending:  # grows while it is walked
         for node in graph.nodes:
             name = node.name or next((each for out in node.outputs for each in schema.names_in(out)), "")
-            yield NamedNode(path + name, node, graph)
+            yield path + name, node, graph
             for named in node.inputs:
                 if named.arg.as_tensor is not None:
                     continue

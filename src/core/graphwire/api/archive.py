@@ -263,13 +263,14 @@ class Archive(Closing):
         """
         program = self._programs.get(method)
         if program is None:
-            program, version, taken, _ = self.records_of(method)
+            records = self.records_of(method)
+            program = records.program
             payloads = self.payloads_of(method)
             check_payloads(program, payloads.weights, payloads.constants, payloads.sample_inputs)
             payloads.complete(program)
             self._programs[method] = program
-            LOG.info("%s: read program %r of schema %s", self.file, method, version)
-            for step in taken:
+            LOG.info("%s: read program %r of schema %s", self.file, method, records.version)
+            for step in records.taken:
                 LOG.info("%s: upgraded %s", self.file, step.what)
             for name, why in payloads.unread.items():
                 LOG.info("%s: skipped %s: %s", self.file, name, why)
@@ -663,7 +664,7 @@ def build_load_report(
         format: the name of the wire format.
         is_of_torch: whether torch's own writer may have made the file.
     """
-    program, version, taken, renamed = records
+    program, version, taken = records.program, records.version, records.taken
     schema_steps = [each.schema for each in taken if each.schema is not None]
     steps = [StepReport(each.what, list(each.nodes)) for each in taken]
     try:
@@ -673,7 +674,7 @@ def build_load_report(
     except errors.OpsetError as error:
         steps += [StepReport(f"opset: {problem.message}") for problem in error.problems]
     derived = [text for step in schema_steps for text in step.derived]
-    derived += [f"the name {new!r} of the weight {old!r}" for old, new in renamed]
+    derived += [f"the name {new!r} of the weight {old!r}" for old, new in records.renamed]
     unstated = [node for _, node in walk_nodes(program.graph_module.graph) if node.propagate]
     derived += [f"what {node.name or node.target} makes, by running it on metadata" for node in unstated]
     dropped = [Omission(what, why) for step in schema_steps for what, why in step.dropped]

@@ -58,8 +58,8 @@ def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> Ba
     if isinstance(file, RemoteFile):
         folder = file
     elif isinstance(file, (str, os.PathLike)):
+        folder = Path(file).parent
         file = RegularPath(file)
-        folder = Path(file.parent)
     try:
         source = open_source(file, limits)
     except errors.unless_interrupted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 from msgspec.structs import replace
@@ -182,7 +182,7 @@ def decode(
     return program
 
 
-class ProgramRecords(NamedTuple):
+class ProgramRecords(msgspec.Struct, frozen=True):
     """The records of a program in a file, checked without its weights."""
 
     program: Program
@@ -321,15 +321,6 @@ def treespec_loads(
         return decode_treespec(format_treespec(spec), registry)
 
 
-class TargetDocuments(NamedTuple):
-    """Encoded programs, with the archive layout and a report."""
-
-    documents: dict[str, Document]
-    layout: str
-    """The archive layout, a key of `wire.package_reader.LAYOUTS`; or `BARE_DOCUMENT`."""
-    report: WriteReport
-
-
 def documents_for_target(
     programs: Mapping[str, tuple[Program, Payloads]],
     format: str,
@@ -338,7 +329,7 @@ def documents_for_target(
     ranges: Ranges = "exact",
     *,
     check_format: bool = True,
-) -> TargetDocuments:
+) -> tuple[dict[str, Document], str, WriteReport]:
     """Encode programs as documents: in the current schema, or in the schema and layout of a target.
 
     Args:
@@ -348,6 +339,9 @@ def documents_for_target(
         registry: the plugins to use.
         ranges: as in `save`.
         check_format: as in `save`.
+
+    Returns:
+        The documents by name, the archive layout (a key of `wire.package_reader.LAYOUTS`, or `BARE_DOCUMENT`), and a report.
 
     Raises:
         FormatError: the format does not read what it wrote.
@@ -385,10 +379,8 @@ def documents_for_target(
         documents[name] = document
         dropped += [Omission(what, why, name) for what, why in lost]
     if reader is None:
-        return TargetDocuments(documents, OWN_LAYOUT, WriteReport("", dropped=dropped))
-    return TargetDocuments(
-        documents, reader.layout or BARE_DOCUMENT, WriteReport(reader.name, found, dropped)
-    )
+        return documents, OWN_LAYOUT, WriteReport("", dropped=dropped)
+    return documents, reader.layout or BARE_DOCUMENT, WriteReport(reader.name, found, dropped)
 
 
 def warn_of_dropped(dropped: Iterable[Omission]) -> None:

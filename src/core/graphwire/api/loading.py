@@ -14,7 +14,6 @@ from graphwire.api.documents import at_installed_opsets
 from graphwire.api.options import (
     FileOptions,
     Groups,
-    LoadOptions,
     StorageOptions,
     check_choice,
     check_extra_files_dict,
@@ -50,6 +49,20 @@ if TYPE_CHECKING:
     from graphwire.wire.weights.matching import WeightRecord
 
 R = TypeVar("R")
+
+
+class LoadOptions(FileOptions, total=False):
+    """The options of `load`."""
+
+    method: str | None
+    device: str | int | torch.device | None
+    weights: LoadWeights
+    copy: bool
+    verify: bool
+    unknown_ops: UnknownOps
+    groups: Groups | None
+    extra_files: MutableMapping[str, Any] | None
+    report: Callable[[LoadReport], object] | None
 
 
 def load_with(

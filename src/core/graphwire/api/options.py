@@ -13,12 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
-from graphwire.analysis.load_report import STRIPPABLE, LoadReport, Strippable, WriteReport
+from graphwire.analysis.load_report import STRIPPABLE, Strippable
 from graphwire.api.error_boundary import Boundary, source_name
-from graphwire.api.weights import LoadWeights, SaveWeights
+from graphwire.api.weights import LoadWeights
 from graphwire.errors import (
     ArchiveError,
     DecodeError,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
-    from graphwire.evolve.planner import UnknownOps
 
 # -------------------------------------------------------- checks of arguments that callers pass to the public functions
 
@@ -221,6 +219,8 @@ def group_names(groups: Any) -> dict[str, str]:
 def is_same_file(one: Any, other: Any) -> bool:
     """Return whether two paths, by whatever links, or two URLs are one file that exists. A file object is none."""
     if isinstance(one, (str, os.PathLike)) and isinstance(other, (str, os.PathLike)):
+        from pathlib import Path  # here: reading needs none of it, and its import takes long
+
         return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
     return isinstance(one, RemoteFile) and one == other
 
@@ -231,6 +231,8 @@ def check_replaces_none(output: Any, read: Iterable[Any]) -> None:
     Raises:
         ArchiveError: it does.
     """
+    from pathlib import Path
+
     for each in read:
         is_folder = isinstance(each, (str, os.PathLike)) and Path(each).is_dir()
         if is_same_file(each, output) or (
@@ -264,25 +266,6 @@ Names: TypeAlias = Literal["exact", "renamed"]
 Groups: TypeAlias = "Mapping[str, str | torch.distributed.ProcessGroup]"
 
 
-class SaveOptions(TypedDict, total=False):
-    """The options of `save`."""
-
-    format: str
-    target: str | None
-    opset_version: Mapping[str, int] | None
-    containers: Containers
-    ranges: Ranges
-    names: Names
-    extra_files: Mapping[str, bytes | str] | None
-    compress: bool
-    weights: SaveWeights
-    strip: Collection[Strippable] | bool
-    check_format: bool
-    report: Callable[[WriteReport], object] | None
-    registry: Registry | None
-    storage_options: StorageOptions
-
-
 class FileOptions(TypedDict, total=False):
     """The options of whatever reads a file."""
 
@@ -297,20 +280,6 @@ class OpenOptions(FileOptions, total=False):
     """The options of `open`."""
 
     weights_from: LoadWeights
-
-
-class LoadOptions(FileOptions, total=False):
-    """The options of `load`."""
-
-    method: str | None
-    device: str | int | torch.device | None
-    weights: LoadWeights
-    copy: bool
-    verify: bool
-    unknown_ops: UnknownOps
-    groups: Groups | None
-    extra_files: MutableMapping[str, Any] | None
-    report: Callable[[LoadReport], object] | None
 
 
 _PLAIN = {"str": str, "int": int, "bool": bool, "bytes": bytes, "None": type(None)}

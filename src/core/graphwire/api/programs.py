@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, BinaryIO, Unpack, cast
+from typing import TYPE_CHECKING, BinaryIO, TypedDict, Unpack, cast
 
 from graphwire.analysis.load_report import Strippable, WriteReport, with_group_names
 from graphwire.analysis.validation.program_rules import check_saved_program, check_valid
@@ -22,7 +22,6 @@ from graphwire.api.options import (
     Groups,
     Names,
     Ranges,
-    SaveOptions,
     StorageOptions,
     bytes_of_extra_files,
     check_choice,
@@ -62,6 +61,25 @@ if TYPE_CHECKING:
 
 DEFAULT_METHOD = "model"
 """The name of the program in a file that has only one."""
+
+
+class SaveOptions(TypedDict, total=False):
+    """The options of `save`."""
+
+    format: str
+    target: str | None
+    opset_version: Mapping[str, int] | None
+    containers: Containers
+    ranges: Ranges
+    names: Names
+    extra_files: Mapping[str, bytes | str] | None
+    compress: bool
+    weights: SaveWeights
+    strip: Collection[Strippable] | bool
+    check_format: bool
+    report: Callable[[WriteReport], object] | None
+    registry: Registry | None
+    storage_options: StorageOptions
 
 
 @public_function(errors=EncodeError)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -22,6 +21,8 @@ from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from graphwire.wire.archive.manifest import RecordCache
     from graphwire.wire.weights.external_record import ExternalRecord
     from graphwire.wire.weights.folder import Folder, RemoteFolder
@@ -246,6 +247,8 @@ class AttachedWeights(Closing):
         self._table = dict(records_of_rank(references or WeightReferences(), rank))
         self._file = file
         if references is not None and isinstance(file, (str, os.PathLike)):  # nothing else needs its folder
+            from pathlib import Path  # here: most files have their weights, and its import takes long
+
             self._file = Path(os.fsdecode(file)).absolute()
         self._limits = limits
         self._cache = cache
@@ -255,6 +258,8 @@ class AttachedWeights(Closing):
     @cached_property
     def _folder(self) -> Folder | RemoteFolder | None:
         """The folder of the file; None if the file has none."""
+        from pathlib import Path
+
         from graphwire.wire.weights.folder import Folder, RemoteFolder
 
         if isinstance(self._file, RemoteFile):
@@ -475,7 +480,7 @@ class AttachedWeights(Closing):
 
 
 def _below(folder: Path | str, name: str) -> Path | str:
-    return folder / name if isinstance(folder, Path) else f"{folder}/{name}".rstrip("/")
+    return f"{folder}/{name}".rstrip("/") if isinstance(folder, str) else folder / name
 
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
@@ -501,7 +506,7 @@ def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:
 def store_files(choice: WeightChoice, registry: Registry) -> Iterator[str]:
     """Yield the paths or URLs of the files that a caller names with a choice of weights, whether they are there or not."""
     chosen = chosen_checkpoint(choice)
-    if not Path(str(chosen.location)).is_dir():
+    if not os.path.isdir(str(chosen.location)):  # noqa: PTH112
         yield str(chosen.location)
     with Ignored(GraphwireError, OSError):
         from graphwire.wire.weights.opened_stores import find_store, store_named

@@ -17,7 +17,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO, TypeAlias
 
 from graphwire.cli.terminal import Output, columns, failure_tree
 from graphwire.errors import unless_interrupted
@@ -45,12 +45,8 @@ _LIKENESS = 0.7
 """How alike a mistyped word and a suggestion are at least, from 0 to 1."""
 
 
-class _Command(NamedTuple):
-    """A subcommand."""
-
-    help: str
-    add: Callable[[], Callable[[argparse.ArgumentParser], None]]
-    """Imports the command's module, and returns the function that adds its arguments."""
+_Command: TypeAlias = tuple[str, Callable[[], Callable[[argparse.ArgumentParser], None]]]
+"""The help of a subcommand, and what imports its module and returns the function that adds its arguments."""
 
 
 def _adder(name: str, module: str) -> Callable[[argparse.ArgumentParser], None]:
@@ -81,7 +77,7 @@ _ROWS = (
     ("neutral", "conformance", "print what a reader finds in a file, as neutral JSON"),
     ("conformance", "conformance", "run a reader in any language over the conformance suite"),
 )
-COMMANDS = {name: _Command(help, partial(_adder, name, module)) for name, module, help in _ROWS}
+COMMANDS: dict[str, _Command] = {name: (help, partial(_adder, name, module)) for name, module, help in _ROWS}
 """The subcommands of graphwire itself, in the order in which the help lists them. Plugins have others (hook
 `graphwire_commands`), which follow."""
 
@@ -294,14 +290,14 @@ def _parser(chosen: str | None = None, *, plugins: bool = True, only: bool = Fal
         known = {chosen: COMMANDS[chosen]}
     else:
         known = COMMANDS if chosen in COMMANDS or not plugins else {**COMMANDS, **_commands_of_plugins()}
-    for name, command in known.items():
+    for name, (help, adder) in known.items():
         codes = _CODES.format("" if name in _FINDS_NOTHING else _FOUND)
-        each = commands.add_parser(name, help=command.help, epilog=codes)
+        each = commands.add_parser(name, help=help, epilog=codes)
         if chosen == name:
             from graphwire.cli.options import add_options
 
             add_options(each, inherited=not only and plugins)
-            command.add()(each)
+            adder()(each)
             parser.command = each
     return parser
 
@@ -342,9 +338,7 @@ def _commands_of_plugins() -> dict[str, _Command]:
 
         return lambda: add
 
-    return {
-        name: _Command(each.help.replace("%", "%%"), adding(name)) for name, each in sorted(commands.items())
-    }
+    return {name: (each.help.replace("%", "%%"), adding(name)) for name, each in sorted(commands.items())}
 
 
 class _Version(argparse.Action):

@@ -19,7 +19,7 @@ from graphwire.errors import ArchiveError, GraphwireError, PluginError, unless_i
 
 if TYPE_CHECKING:
     from graphwire.registry.interfaces import PrunableStore
-    from graphwire.wire.archive.source import RemoteFile
+    from graphwire.wire.archive.source import RegularPath, RemoteFile
     from graphwire.wire.weights.folder import Folder, RemoteFolder
 
 # --------------------------------------------------------- which blobs do programs refer to, wherever the programs are?
@@ -81,7 +81,7 @@ def names_of_used_blobs(
     return used
 
 
-def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
+def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[RegularPath]:
     """Yield all archives at or below a folder, also over links, so that none that uses a blob is dropped."""
     from graphwire.wire.archive.source import RegularPath, open_regular
 
@@ -96,7 +96,7 @@ def _archives(folder: Path, blobs: Folder | RemoteFolder) -> Iterator[Path]:
         if identity == skipped:
             folders[:] = [name for name in folders if not re.fullmatch(_BLOB_FOLDER, name)]
         for name in sorted(names):
-            file = RegularPath(above, name)
+            file = RegularPath(Path(above, name))
             try:
                 with open_regular(str(file)) as opened:
                     is_archive = opened.read(len(_ZIP)) == _ZIP
@@ -199,7 +199,7 @@ def _hours(text: str) -> float:
 
 
 def _verify(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire.cli.inspection import problem_section
+    from graphwire.cli.verify import problem_section
 
     folder = _folder(arguments)
     with output.progress("Verifying"), _naming(folder):

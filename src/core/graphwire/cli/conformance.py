@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphwire.cli.files import STDIN, ReadFiles, add_output, destination_of, input_named, tell_written
+from graphwire.cli.files import STDIN, input_named
 from graphwire.cli.options import add_json
+from graphwire.cli.outputs import ReadFiles, add_output, destination_of, tell_written
 from graphwire.cli.terminal import Output
 from graphwire.display import Section
 from graphwire.errors import ArchiveError, escaped

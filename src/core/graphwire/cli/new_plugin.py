@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from graphwire.cli.files import STDIN, add_output
+from graphwire.cli.files import STDIN
+from graphwire.cli.outputs import add_output
 from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError
 

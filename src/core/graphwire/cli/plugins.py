@@ -8,6 +8,8 @@ import platform
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +17,10 @@ from graphwire.cli.files import FOUND, OK
 from graphwire.cli.options import add_json
 from graphwire.cli.terminal import Output
 from graphwire.display import Section
-from graphwire.errors import GraphwireError
+from graphwire.errors import GraphwireError, count_text
 
 if TYPE_CHECKING:
+    from graphwire.registry.discovery import PluginInfo
     from graphwire.registry.interfaces import Tree, WireFormat
 
 # --------------------------- the command `doctor`: what to paste into a bug report, and whether this installation works
@@ -163,16 +166,48 @@ def _plugins(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
     import graphwire
-    from graphwire.cli.inspection import plugin_sections
 
     found = graphwire.plugins()
     if arguments.json:
-        trees = [msgspec.to_builtins(plugin) for plugin in found]
-        for tree, plugin in zip(trees, found, strict=True):
-            tree["refused"] = [each._asdict() for each in plugin.refused]
-        output.json(trees)
+        output.json(msgspec.to_builtins(found))
     elif not found:
         output.line("no plugins are installed")
     else:
-        output.sections(plugin_sections(found))
+        output.sections(_plugin_sections(found))
     return 0
+
+
+def _steps(names: Sequence[str]) -> list[str]:
+    """Return the steps `NAMESPACE OLD->NEW` of upgrader names, each with its number of operators."""
+    counts = Counter(" ".join(name.split()[:2]) for name in names if len(name.split()) > 2)
+    steps = dict.fromkeys(" ".join(name.split()[:2]) for name in names)
+    return [f"{step} ({count_text(counts[step], 'operator')})" if counts[step] else step for step in steps]
+
+
+def _plugin_sections(plugins: Sequence[PluginInfo]) -> Iterator[Section]:
+    """Yield the sections of the installed plugins, and of the reasons why some are inactive."""
+    from graphwire.analysis.inspection_text import some_names
+    from graphwire.registry.discovery import REMEDY_OF_HEAVY
+
+    rows = [
+        (
+            plugin.name,
+            f"{plugin.distribution} {plugin.version}".strip(),
+            plugin.status,
+            f"{plugin.load_seconds * 1000:.1f}",
+            "; ".join(
+                f"{kind.replace('_', ' ')} {some_names(_steps(names) if kind == 'opset_upgrader' else names)}"
+                for kind, names in plugin.names.items()
+                if names
+            ),
+        )
+        for plugin in plugins
+    ]
+    title = count_text(len(plugins), "plugin")
+    yield Section(title, ("name", "distribution", "status", "ms", "provides"), rows, frozenset({3}))
+    reasons = [(plugin.name, plugin.reason) for plugin in plugins if plugin.reason]
+    yield Section("Not active, or not completely", ("name", "reason"), reasons)
+    slow = [(plugin.name, f"{plugin.heavy}. {REMEDY_OF_HEAVY}") for plugin in plugins if plugin.heavy]
+    yield Section("Slow: each start of graphwire waits for them", ("name", "reason"), slow)
+    ignored = [(plugin.name, plugin.ignored) for plugin in plugins if plugin.ignored]
+    yield Section("Stated in vain", ("name", "reason"), ignored)

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from graphwire.cli import files
+from graphwire.cli import files, outputs
 from graphwire.cli.options import (
     add_files,
     add_opset,
@@ -37,7 +37,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         " --output or --in-place is given. Several files, or a folder, go into the folder DST."
     )
     add_files(parser)
-    files.add_rewriting(parser)
+    outputs.add_rewriting(parser)
     parser.add_argument(
         "--format",
         metavar="NAME",
@@ -70,7 +70,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
         help="where the weights go: in-file, none, a new file such as model.safetensors, blobs:FOLDER, or checkpoint:PATH for"
         " one that exists; by default they stay where they are",
     )
-    files.add_dry_run(parser)
+    outputs.add_dry_run(parser)
     add_weight_source(parser)
     parser.set_defaults(run=_convert)
 
@@ -90,11 +90,11 @@ def _convert(arguments: argparse.Namespace, output: Output) -> int:
                 "this file is there already, and would be replaced",
                 remedy="Name it with --output to replace it",
             ).of(arguments.output)
-    return files.rewrite_files(_convert_file, "Converting", arguments, output)
+    return outputs.rewrite_files(_convert_file, "Converting", arguments, output)
 
 
 def _convert_file(
-    each: files.Input, place: files.Destination | None, arguments: argparse.Namespace, output: Output
+    each: files.Input, place: outputs.Destination | None, arguments: argparse.Namespace, output: Output
 ) -> int:
     import msgspec
 
@@ -137,7 +137,7 @@ def _convert_file(
     for left in reports[0].not_for_torch:
         say(f"{place.name}:{left.method}: torch does not find the {left.what} ({left.reason})")
     format = arguments.format or ("json" if arguments.reader else "")
-    files.tell_written(output, place, format, dry_run=arguments.dry_run)
+    outputs.tell_written(output, place, format, dry_run=arguments.dry_run)
     return files.OK
 
 
@@ -151,7 +151,7 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
         " impossible, and 1 if --dry-run finds that it is. A file with nothing to do is left as it is."
     )
     add_files(parser)
-    files.add_rewriting(parser)
+    outputs.add_rewriting(parser)
     parser.add_argument(
         "--dry-run",
         "--plan",
@@ -162,11 +162,11 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", metavar="NAME", help="the wire format to write; by default that of the file"
     )
-    parser.set_defaults(run=partial(files.rewrite_files, _upgrade_file, "Upgrading"))
+    parser.set_defaults(run=partial(outputs.rewrite_files, _upgrade_file, "Upgrading"))
 
 
 def _upgrade_file(
-    each: files.Input, place: files.Destination | None, arguments: argparse.Namespace, output: Output
+    each: files.Input, place: outputs.Destination | None, arguments: argparse.Namespace, output: Output
 ) -> int:
     import graphwire
 
@@ -190,7 +190,7 @@ def _upgrade_file(
     else:
         _print_plans(each.name, plans, output, problem=impossible)
         if arguments.output and place is not None:
-            files.tell_written(output, place)
+            outputs.tell_written(output, place)
     return files.FOUND if impossible else files.OK
 
 
@@ -213,7 +213,7 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         " extra files. Programs compute the same, and their content hashes stay. A file that has nothing of it is left as it is."
     )
     add_files(parser)
-    files.add_rewriting(parser)
+    outputs.add_rewriting(parser)
     parser.add_argument(
         "--only",
         metavar="KIND",
@@ -221,12 +221,12 @@ def add_strip(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"drop only this kind, one of {', '.join(STRIPPABLE)}; may be repeated",
     )
-    files.add_dry_run(parser)
-    parser.set_defaults(run=partial(files.rewrite_files, _strip_file, "Writing"))
+    outputs.add_dry_run(parser)
+    parser.set_defaults(run=partial(outputs.rewrite_files, _strip_file, "Writing"))
 
 
 def _strip_file(
-    each: files.Input, place: files.Destination | None, arguments: argparse.Namespace, output: Output
+    each: files.Input, place: outputs.Destination | None, arguments: argparse.Namespace, output: Output
 ) -> int:
     import graphwire
 
@@ -256,5 +256,5 @@ def _strip_file(
     for line in dict.fromkeys(disclosure.what for disclosure in found):
         say(f"  without {line}" if place is not None else f"  has {line}")
     if place is not None:
-        files.tell_written(output, place)
+        outputs.tell_written(output, place)
     return files.OK

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from graphwire.cli.files import FAILED, FOUND, OK, Input, for_each_file, inputs_of
 from graphwire.cli.options import add_files, add_weight_source, open_options
 from graphwire.cli.terminal import Output, as_command
-from graphwire.errors import UNRECOGNIZED, NotAnArchiveError, count_text
+from graphwire.display import Section
+from graphwire.errors import UNRECOGNIZED, NotAnArchiveError, Problem, count_text
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +25,6 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
 
 def _verify(arguments: argparse.Namespace, output: Output) -> int:
     import graphwire
-    from graphwire.cli.inspection import problem_section
 
     problem_count = 0
 
@@ -53,3 +54,9 @@ def _verify(arguments: argparse.Namespace, output: Output) -> int:
             parts.append(f"{codes[FAILED]:,} not readable")
         output.line(f"{count_text(len(inputs), 'file')}: {', '.join(parts)}", problem=bool(problem_count))
     return max(codes, default=OK)
+
+
+def problem_section(file: str, problems: Sequence[Problem]) -> Section:
+    """Return the section of the problems of a file."""
+    title = f"{file}: {count_text(len(problems), 'problem')}"
+    return Section(title, ("place", "kind", "problem"), problems)

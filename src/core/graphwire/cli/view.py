@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from graphwire.cli.files import OK, ReadFiles, add_output, destination_of, inputs_of, tell_written
+from graphwire.cli.files import OK, inputs_of
 from graphwire.cli.options import add_limits, add_method, add_weight_source, open_options
+from graphwire.cli.outputs import ReadFiles, add_output, destination_of, tell_written
 from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
 

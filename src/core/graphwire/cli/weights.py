@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 
-from graphwire.cli import files
+from graphwire.cli import files, outputs
 from graphwire.cli.options import (
     add_json,
     add_limits,
@@ -29,8 +29,8 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     add_method(parser)
     add_selection(parser)
-    files.add_output(parser, "write the weights to this new file, such as model.safetensors")
-    files.add_dry_run(parser)
+    outputs.add_output(parser, "write the weights to this new file, such as model.safetensors")
+    outputs.add_dry_run(parser)
     add_weight_source(parser)
     parser.set_defaults(run=_weights)
 
@@ -39,13 +39,13 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
     import graphwire
-    from graphwire.cli.inspection import selected
+    from graphwire.cli.inspect_file import selected
 
     options = open_options(arguments)
     place = new = None
     read = files.input_named(arguments.file)
     if arguments.output is not None:
-        place = files.destination_of(arguments.output, files.ReadFiles([read], arguments))
+        place = outputs.destination_of(arguments.output, outputs.ReadFiles([read], arguments))
         if place.name == files.STDIN:
             raise ArchiveError(
                 "weights cannot go to standard output", remedy="Name a file such as model.safetensors"
@@ -63,7 +63,7 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
         return 0
     output.sections([listed.section()])
     if place is not None:
-        files.tell_written(output, place, dry_run=arguments.dry_run)
+        outputs.tell_written(output, place, dry_run=arguments.dry_run)
     if not found:
         output.line(f"{arguments.file}: no weights")
     return 0

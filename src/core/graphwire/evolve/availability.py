@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from graphwire.evolve.planner import Change
 from graphwire.evolve.step import RELEASES, version_with
@@ -240,7 +242,7 @@ _CALLED_OTHERWISE: Final[dict[str, str]] = {
 """Overloads whose parameters, their order, or whose results differ from those of the release before."""
 
 
-class UncertainCall(NamedTuple):
+class UncertainCall(msgspec.Struct, frozen=True):
     """A call of an operator that some release cannot read, although its schema version can express it."""
 
     target: str
@@ -273,13 +275,13 @@ def uncertain_calls(tree: Record) -> list[UncertainCall]:
 def report_newer_operators(calls: Iterable[UncertainCall], release: str, report: Report) -> None:
     """Report those of `uncertain_calls` that a target of release `release` (`2.12`) cannot read."""
     age, refuse = _AGE.get(release, -1), refusing(report, OURS)
-    for target, where, first, nameless in calls:
-        if first is None:
-            refuse(where, f"the operator {target}, by a name that torch's reader does not know")
-        elif version_with(first) is None and _AGE[first] > age:
-            refusing(report, f"torch-{first}")(where, f"the operator {target}")
-        if nameless:
-            refuse(where, f"inputs of {target} without their names")
+    for each in calls:
+        if each.first is None:
+            refuse(each.where, f"the operator {each.target}, by a name that torch's reader does not know")
+        elif version_with(each.first) is None and _AGE[each.first] > age:
+            refusing(report, f"torch-{each.first}")(each.where, f"the operator {each.target}")
+        if each.nameless:
+            refuse(each.where, f"inputs of {each.target} without their names")
 
 
 def _refuse(edit: FormEditor) -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from graphwire import errors
 from graphwire.process import paused_gc
 from graphwire.registry.interfaces import Chunk, MetadataKey, StoredTensor, StoreIndex
-from graphwire.registry.provisions import HOOKS, MOST, YIELDING, Provision, error_text, methods_of, shown
+from graphwire.registry.provisions import BY_KIND, MOST, YIELDING, Provision, error_text, methods_of, shown
 from graphwire.schema import FileFacts, Program
 
 if TYPE_CHECKING:
@@ -248,7 +248,9 @@ def restored_process() -> Iterator[list[str]]:
     changed = list[str]()
     before = []
     for what, (module, get, set) in _OF_PROCESS.items():
-        functions = sys.modules.get(module)  # torch may not be imported
+        functions = sys.modules.get(module)
+        if functions is None:  # torch may not be imported, and an error for each function would take long
+            continue
         with errors.Ignored(OSError, AttributeError):  # a folder that is gone, or another module of the name
             before.append((what, get, set, functions, getattr(functions, get)()))
     others = _other_threads()
@@ -317,10 +319,9 @@ def isolated(provision: Provision, owner: PluginInfo) -> Provision:
             for operator, function in facts["operators"].items()
         }
         facts = MappingProxyType({**facts, "operators": MappingProxyType(operators)})
-    (hook,) = (each for each in HOOKS if each.kind == kind)
     methods = {
         method: _called(function, method, kind, shown_name, owner)
-        for protocol in (hook.protocol, *hook.optional)
+        for protocol in (BY_KIND[kind].protocol, *BY_KIND[kind].optional)
         for method in methods_of(protocol)
         if callable(function := getattr(provider, method, None))
     }

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -42,7 +42,7 @@ REMEDY_OF_HEAVY = (
 REMEDY_OF_CONFLICT = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
 
 
-class Refusal(NamedTuple):
+class Refusal(msgspec.Struct, frozen=True):
     """Names that a plugin registers and does not have."""
 
     kind: str

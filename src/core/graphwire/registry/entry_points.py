@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -35,11 +34,9 @@ def normal_name(name: str) -> str:
 
 
 _METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
-_SECTION = r"\[([^\[\]]+)\]"
-_ENTRY = r"([\w.-]+) *= *([A-Za-z_][\w.]*)(?::([A-Za-z_][\w.]*))?"
 
 
-class EntryPointLine(NamedTuple):
+class EntryPointLine(msgspec.Struct, frozen=True):
     """An entry point, and the distribution that has it."""
 
     distribution: str
@@ -65,7 +62,7 @@ def entry_points_in_files(group: str) -> list[EntryPointLine] | None:
         return None
     try:
         return list(_lines_by_distribution(group))
-    except unless_interrupted(_UnusualError, OSError, UnicodeDecodeError):
+    except unless_interrupted(_UnusualError, OSError, ValueError):
         return None
 
 
@@ -76,21 +73,22 @@ _FINDERS = "_frozen_importlib_external"
 def _lines_by_distribution(group: str) -> Iterator[EntryPointLine]:
     seen: dict[str, int] = {}
     found: list[tuple[str, list[EntryPointLine]]] = []
-    for folder in map(Path, dict.fromkeys(sys.path)):
-        if folder.is_file() or folder.suffix == ".egg":
-            raise _UnusualError  # a zip archive, or a distribution of its own
-        if not folder.is_dir():
+    for folder in dict.fromkeys(each or "." for each in sys.path):
+        if folder.endswith(".egg"):
+            raise _UnusualError  # a distribution of its own
+        try:
+            entries = os.listdir(folder)  # noqa: PTH208 `pathlib` takes as long to import as all folders to be read
+        except FileNotFoundError:
             continue
-        for entry in os.listdir(folder):  # noqa: PTH208 a path for each entry takes long
-            stem, _, kind = entry.rpartition(".")
-            suffix = f".{kind}"
-            if suffix not in _METADATA and suffix not in (".egg", ".egg-link"):
+        for entry in entries:
+            if not entry.endswith((*_METADATA, ".egg", ".egg-link")):
                 continue
-            project = re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower()
+            stem, _, kind = entry.rpartition(".")
+            project = normal_name(stem.partition("-")[0])
             seen[project] = seen.get(project, 0) + 1
-            if suffix not in _METADATA:
+            if f".{kind}" not in _METADATA:
                 raise _UnusualError
-            lines = _lines_of(folder / entry, _METADATA[suffix], group)
+            lines = _lines_of(f"{folder}/{entry}/", _METADATA[f".{kind}"], group)
             if lines:
                 found.append((project, lines))
     for project, lines in found:
@@ -99,22 +97,25 @@ def _lines_by_distribution(group: str) -> Iterator[EntryPointLine]:
         yield from lines
 
 
-def _lines_of(folder: Path, metadata: str, group: str) -> list[EntryPointLine]:
-    path = folder / "entry_points.txt"
-    if not path.is_file():
+def _lines_of(folder: str, metadata: str, group: str) -> list[EntryPointLine]:
+    try:
+        data = _bytes_of(f"{folder}entry_points.txt")
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    text = path.read_text("utf-8")
-    if group not in text:
-        return []
-    entries = list(_entries(text, group))
+    entries = list(_entries(data.decode(), group)) if group.encode() in data else []
     if not entries:
         return []
-    header = (folder / metadata).read_text("utf-8").partition("\n\n")[0]
-    name = re.search(r"^Name: *([A-Za-z0-9][\w.-]*)$", header, re.MULTILINE)
-    version = re.search(r"^Version: *([\w.+!-]+)$", header, re.MULTILINE)
-    if name is None or version is None:
+    header = _bytes_of(f"{folder}{metadata}").decode().replace("\r\n", "\n").partition("\n\n")[0]
+    lines = [line.partition(":") for line in header.split("\n")]
+    fields = {name: value.strip() for name, _, value in reversed(lines)}
+    if not fields.get("Name") or not fields.get("Version"):
         raise _UnusualError
-    return [EntryPointLine(name[1], version[1], *entry) for entry in entries]
+    return [EntryPointLine(fields["Name"], fields["Version"], *entry) for entry in entries]
+
+
+def _bytes_of(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 as above
+        return file.read()
 
 
 def _entries(text: str, group: str) -> Iterator[tuple[str, str, str, str]]:
@@ -123,13 +124,16 @@ def _entries(text: str, group: str) -> Iterator[tuple[str, str, str, str]]:
         stripped = line.strip()
         if not stripped or stripped.startswith(("#", ";")):
             continue
-        if match := re.fullmatch(_SECTION, stripped):
-            section = match[1].strip()
+        if stripped[0] == "[" and stripped[-1] == "]":
+            section = stripped[1:-1].strip()
         elif section == group or section.startswith(f"{group}."):
-            match = re.fullmatch(_ENTRY, stripped)
-            if match is None or line[:1].isspace():
+            name, _, value = (part.strip() for part in stripped.partition("="))
+            module, colon, attributes = value.partition(":")
+            identifiers = [*module.split("."), *(attributes.split(".") if colon else ())]
+            plain = name.replace("-", "a").replace(".", "a").replace("_", "a")
+            if not (plain.isalnum() and all(map(str.isidentifier, identifiers))) or line[:1].isspace():
                 raise _UnusualError
-            yield match[1], match[2], match[3] or "", section
+            yield name, module, attributes, section
 
 
 class FoundPlugin(msgspec.Struct, frozen=True):

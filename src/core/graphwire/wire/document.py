@@ -240,7 +240,7 @@ def _first_foreign(tree: Any, allowed: frozenset[type], *, surrogates: bool = Fa
         for text in texts:
             if type(text) is not str:
                 return FormatError(f"a key is a {type(text).__name__}, not text", place=place)
-            if surrogates and _SURROGATES.search(text):
+            if surrogates and re.search("[\ud800-\udfff]", text):
                 problem = "has a lone surrogate, which no wire format can write, because UTF-8 has none"
                 return FormatError(f"{text!r:.80} {problem}", place=place, remedy="Replace it by other text")
         if kind is dict:
@@ -248,9 +248,6 @@ def _first_foreign(tree: Any, allowed: frozenset[type], *, surrogates: bool = Fa
         elif kind is list:
             rest.extend((f"{place}[{index}]", value[index]) for index in reversed(range(len(value))))
     return None
-
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 # ---- decodes the JSON records of an archive (configs, manifest, references), and finds keys that occur twice in JSON text

@@ -87,9 +87,6 @@ def parse_modules(text: str) -> list[tuple[str, str, str]]:
     return _parse(_MODULES, text)
 
 
-_NESTING = re.compile(r"[\[\]()]")
-
-
 def split_modules(
     text: str, known: dict[str, tuple[str, str, str]] | None = None
 ) -> list[tuple[str, str, str]] | None:
@@ -117,14 +114,17 @@ def split_modules(
 def joined_module(parts: tuple[str, str, str]) -> str | None:
     """Return a row of a module stack as torch's text; None if that text would not split into the same parts."""
     text = ",".join(parts)
-    nested = "[" in text or "(" in text or "]" in text or ")" in text
-    plain = not nested and text.count(",") == len(parts) - 1 and ";" not in text
+    plain = not _is_nested(text) and text.count(",") == len(parts) - 1 and ";" not in text
     return text if plain or split_modules(text) == [parts] else None
 
 
 def _split_row(item: str) -> tuple[str, str, str] | None:
-    parts = item.split(",") if _NESTING.search(item) is None else _split_outside(item)
+    parts = _split_outside(item) if _is_nested(item) else item.split(",")
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
+
+
+def _is_nested(text: str) -> bool:
+    return "[" in text or "(" in text or "]" in text or ")" in text
 
 
 def _split_outside(item: str) -> list[str]:

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -52,7 +52,7 @@ class Bytes(Protocol):
         """Fill memory with the bytes that begin at an offset."""
 
 
-class Axis(NamedTuple):
+class Axis(msgspec.Struct, frozen=True):
     """One dimension of a copy."""
 
     size: int
@@ -125,7 +125,7 @@ def tiles(shape: Sequence[int], boxes: Sequence[tuple[Sequence[int], Sequence[in
     return {corner: count for corner, count in corners.items() if count} == whole
 
 
-class Part(NamedTuple):
+class Part(msgspec.Struct, frozen=True):
     """A part of a copy."""
 
     axes: list[Axis]
@@ -300,7 +300,7 @@ def _copy_scattered(
 
 def _scatter(cells: memoryview, at: int, axis: Axis, data: memoryview, begin: int) -> None:
     """Copy the elements of one dimension."""
-    size, there, here = axis
+    size, there, here = axis.size, axis.source, axis.target
     cells[at : at + (size - 1) * here + 1 : here] = data[begin : begin + (size - 1) * there + 1 : there]
 
 
