@@ -72,7 +72,10 @@ FORMATS = {"cbor2", "msgpack"}
 
 @pytest.mark.parametrize(
     ("name", "slow", "most"),
-    [("inspect", SLOW | FORMATS | {"dataclasses"}, 82), ("verify", {"difflib", "shutil"} | FORMATS, 90)],
+    [
+        ("inspect", SLOW | FORMATS | {"dataclasses", "pathlib"}, 82),
+        ("verify", {"difflib", "shutil"} | FORMATS, 90),
+    ],
 )
 def test_a_command_imports_what_it_uses(file: Path, name: str, slow: set[str], most: int) -> None:
     modules = command(name, file)

@@ -17,7 +17,6 @@ import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self, TypeAlias, cast
 
@@ -190,8 +189,6 @@ def url_of(file: object) -> str | None:
     """
     if isinstance(file, str):
         text = file
-    elif isinstance(file, PurePath):  # It has one slash where a URL has two.
-        return None
     elif isinstance(file, os.PathLike):
         path = os.fspath(file)
         text = path if isinstance(path, str) else ""
@@ -562,8 +559,16 @@ def _open_file(path: str, opener: Callable[[str, int], int] | None = None) -> io
         raise errors.NotAnArchiveError(problem, place=path, remedy="Name the file inside it") from None
 
 
-class RegularPath(type(Path())):  # type: ignore[misc]  # Before Python 3.12 `Path` itself has no subclasses.
+class RegularPath(os.PathLike[str]):
     """A path that nobody chose by name, such as that of a file in a folder: `open_source` reads it if it is a regular file."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    __str__ = __fspath__
 
 
 def open_regular(path: str, *, descriptors: bool = False) -> io.FileIO:
