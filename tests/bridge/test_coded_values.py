@@ -149,7 +149,7 @@ def test_a_codec_that_fails_at_the_question_costs_what_nobody_else_owns(program:
     assert graphwire.load(saved(program, tmp_path, registry), registry=registry).state_dict["kept"].is_sparse
     program.state_dict["kept"] = Eye(2)
     with pytest.raises(
-        EncodeError, match=r"^kept: .*constant codec eye fails when it is asked: .*rows"
+        EncodeError, match=r"^kept: .*`owns` of the constant codec 'eye' of .* fails: .*rows"
     ) as caught:
         saved(program, tmp_path, registry)
     assert "GRAPHWIRE_DISABLE_PLUGINS" in caught.value.remedy

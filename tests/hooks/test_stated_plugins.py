@@ -16,6 +16,7 @@ import pytest
 import torch
 from given_plugins import put_distribution, registry_with
 from inside.registry import GraphwirePluginWarning
+from nightly import one_in
 
 import graphwire
 from graphwire.cli import main
@@ -286,3 +287,68 @@ def test_others_are_added_and_what_is_stated_is_still_found(install: Any) -> Non
     more = registry_with(commands=[])
     assert imported() == set()
     assert more.wire_format("stated").name == "stated"
+
+
+EAGER = """
+import time
+import graphwire
+from graphwire_plugins.json_format import JsonFormat
+
+time.sleep(0.3)
+graphwire.plugins()
+
+
+class Format(JsonFormat):
+    name, suffix, media_type = "eager", ".eager", "application/x"
+
+    def matches(self, head):
+        return False
+
+
+@graphwire.hookimpl
+def graphwire_wire_formats():
+    graphwire.plugins()
+    return [Format()]
+"""
+FIRST_USES = """
+import faulthandler, importlib, sys, threading, time
+from graphwire.hooks import default_registry
+
+faulthandler.dump_traceback_later(30, exit=True)
+
+
+def use():
+    found.append("eager" in default_registry().wire_formats)
+
+
+found = []
+first = {"import": lambda: importlib.import_module("gw_eager"), "use": use}[sys.argv[1]]
+threads = [threading.Thread(target=each) for each in (first, use, use)]
+for each in threads:
+    each.start()
+    time.sleep(0.05)
+for each in threads:
+    each.join()
+use()
+print(found)
+"""
+
+
+STATES = "[graphwire.wire_format]\neager = gw_eager\n.eager = gw_eager\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "states"), one_in(2, [("import", ""), ("use", ""), ("use", STATES), ("import", STATES)])
+)
+def test_a_plugin_that_looks_something_up_while_it_is_imported_is_found_by_every_thread(
+    first: str, states: str, tmp_path: Path
+) -> None:
+    put_distribution(tmp_path, "gw-eager", "1.0", f"[graphwire]\neager = gw_eager\n{states}", gw_eager=EAGER)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FIRST_USES, first],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == (f"{[True] * (3 + (first == 'use'))}\n", "")

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from graphwire import errors
 from graphwire.registry import interfaces
 from graphwire.registry.calls import BLOCK_VARIABLE, isolated, remedy_of_broken, restored_process
-from graphwire.registry.entry_points import entry_points, normal_name
-from graphwire.registry.provisions import Provision, error_text, provisions_of
+from graphwire.registry.entry_points import entry_points, modules_in_import, normal_name
+from graphwire.registry.provisions import Provision, error_text, provisions_of, shown
 from graphwire.schema import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class PluginInfo(msgspec.Struct, frozen=True):
         return hash((self.distribution, self.version, self.name))
 
     def __str__(self) -> str:
-        origin = f" of {self.distribution}=={self.version}" if self.distribution else ""
-        return f"plugin `{self.name}`{origin}"
+        origin = "==".join(filter(None, (self.distribution, self.version)))
+        return f"plugin `{self.name}` of {origin}" if self.distribution else f"plugin `{self.name}`"
 
 
 class LoadedPlugin(msgspec.Struct, frozen=True):
@@ -102,23 +102,25 @@ class LoadedPlugin(msgspec.Struct, frozen=True):
 
 
 class StatedPlugin(msgspec.Struct, frozen=True):
-    """A plugin whose entry points state what it provides. It is imported when something of that is looked up."""
+    """A plugin whose entry points state what it provides. It is imported when something of that is looked up. One that looks
+    something up while its own module is imported is loaded later, too, whatever it states."""
 
     info: PluginInfo
     stated: Mapping[str, tuple[str, ...]]
-    """The names, by kind of provider. That of an opset upgrader is its namespace."""
+    """The names, by kind of provider. That of an opset upgrader is its namespace. Empty if it states none."""
     load: Callable[[], Any]
+    module: str
 
     def states(self, kind: str, name: str) -> bool:
-        """Whether it states a kind, if one is given, and a name of that kind, if one is given."""
-        if not kind:
-            return True
+        """Whether it may have a name of a kind, as far as these are given, and can be imported now."""
         names = self.stated.get(kind, ())
-        return bool(names) and (not name or any(_is_stated(name, each) for each in names))
+        if kind and self.stated and not any(not name or _is_stated(name, each) for each in names):
+            return False
+        return self.module not in modules_in_import()
 
     def loaded(self) -> LoadedPlugin:
         """Load it. It is broken if it provides something else than stated."""
-        return load_plugin(self.info, self.load, self.stated)
+        return load_plugin(self.info, self.load, self.stated or None)
 
 
 def _is_stated(name: str, stated: str) -> bool:
@@ -163,8 +165,8 @@ def find_plugins(
             plugins.append(_inactive(info, "broken", each.unreadable))
         elif source := next((of for of in allowed if not names & allowed[of]), None):
             plugins.append(_inactive(info, "blocked", f"it is not named in {source}"))
-        elif each.stated and not is_in_box(info):
-            plugins.append(StatedPlugin(info, each.stated, each.load))
+        elif not is_in_box(info) and (each.stated or each.module in modules_in_import()):
+            plugins.append(StatedPlugin(info, each.stated, each.load, each.module))
         else:
             plugins.append(load_plugin(info, each.load))
     for source, listed in (*allowed.items(), (BLOCK_VARIABLE, blocked[BLOCK_VARIABLE])):
@@ -271,7 +273,7 @@ def _api_version(plugin: Any) -> int:
     """
     version = getattr(plugin, interfaces.API_ATTRIBUTE, 1)
     if type(version) is not int or version < 1:
-        raise errors.PluginError(f"its {interfaces.API_ATTRIBUTE} is {version!r:.80}, not a number from 1")
+        raise errors.PluginError(f"its {interfaces.API_ATTRIBUTE} is {shown(version)}, not a number from 1")
     if version > interfaces.API_VERSION:
         from graphwire.version import PRODUCER
 

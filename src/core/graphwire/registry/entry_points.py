@@ -143,6 +143,8 @@ class FoundPlugin(msgspec.Struct, frozen=True):
     distribution: str
     version: str
     load: Callable[[], Any]
+    module: str = ""
+    """The module that has it."""
     unreadable: str = ""
     """Why the distribution's entry points cannot be read; empty if they can."""
     stated: Mapping[str, tuple[str, ...]] = {}
@@ -193,13 +195,14 @@ def _of_lines(lines: Iterable[tuple[EntryPointLine, Callable[[], Any]]]) -> list
             line.distribution,
             line.version,
             load,
+            line.module.partition(":")[0],
             stated=stated.get(key, {}),
             ignored="; ".join(dict.fromkeys(ignored.get(line.distribution, ()))),
         )
         for line, load, key in plugins
     ]
     alone = ignored.keys() - {each.distribution for each in found}
-    return found + [FoundPlugin(name, name, "", str, "; ".join(ignored[name])) for name in alone]
+    return found + [FoundPlugin(name, name, "", str, unreadable="; ".join(ignored[name])) for name in alone]
 
 
 def _unknown_group(line: EntryPointLine) -> str:
@@ -208,6 +211,16 @@ def _unknown_group(line: EntryPointLine) -> str:
     meant = get_close_matches(line.group.removeprefix(f"{PROJECT}."), _KINDS.values(), 1)
     hint = f"; did you mean `{PROJECT}.{meant[0]}`?" if meant else f", which has {', '.join(_KINDS)}"
     return f"the group `{line.group}` of its entry points is none of graphwire's{hint}"
+
+
+def modules_in_import() -> set[str]:
+    """Return the modules whose code this thread runs, which calls graphwire while somebody imports them."""
+    names, frame = set[str](), sys._getframe().f_back
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":
+            names.add(str(frame.f_globals.get("__name__")))
+        frame = frame.f_back
+    return names - {"__main__"}
 
 
 def _imported(module: str, attributes: str) -> Any:
@@ -247,7 +260,7 @@ def _found_by_metadata() -> list[FoundPlugin]:
         except unless_interrupted(Exception) as error:  # foreign files may be malformed in any way
             folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
             reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
-            rows.append(FoundPlugin(name or folder, name or folder, version, str, reason))
+            rows.append(FoundPlugin(name or folder, name or folder, version, str, unreadable=reason))
     return rows
 
 

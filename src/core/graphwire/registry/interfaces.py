@@ -1,4 +1,5 @@
-"""The eight hooks, and the interfaces of what they provide. Building a registry calls each hook once.
+"""The eight hooks, and the interfaces of what they provide. Building a registry calls each hook, and threads that need
+one plugin at once may each do so.
 
 A provider is a plain object (an instance, or a module with these names) that is stateless after creation: the registry
 calls it from any thread. Its names and versions are read once, when the plugin registers.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +31,7 @@ from graphwire.registry.discovery import (
     settle_conflicts,
     warn_of,
 )
-from graphwire.registry.entry_points import normal_name
+from graphwire.registry.entry_points import modules_in_import, normal_name
 from graphwire.registry.interfaces import (
     Command,
     ConstantCodec,
@@ -136,7 +137,7 @@ class ContainerTypes:
     def box(self) -> TreespecTypes:
         """The types that ship with graphwire."""
         if self._box is None:
-            with self._lock:
+            with _unless_importing(self._lock):
                 if self._box is None:
                     self._box = self._beside(None)
         return self._box
@@ -145,7 +146,7 @@ class ContainerTypes:
     def all(self) -> TreespecTypes:
         """The types of all serializers."""
         if self._all is None:
-            with self._lock:
+            with _unless_importing(self._lock):
                 if self._all is None:
                     self._all = self._beside(self.box)
         return self._all
@@ -155,6 +156,11 @@ class ContainerTypes:
         in_box, owners = kept is None, self._owners
         chosen = {name: each for name, each in self.serializers.items() if is_in_box(owners[name]) is in_box}
         return _types_of_all(chosen, owners, kept or TreespecTypes({}, {}, {}, {}))
+
+
+def _unless_importing(lock: Any) -> AbstractContextManager[Any]:
+    """Return a lock; none where this thread imports a module, for which the thread that has the lock may wait."""
+    return nullcontext() if modules_in_import() else lock
 
 
 def _types_of_all(
@@ -334,9 +340,11 @@ class Registry:
     provides is imported when something of that is looked up.
     """
 
-    __slots__ = ("_index", "_lock", "_stated")
+    __slots__ = ("_index", "_loading", "_lock", "_stated")
 
     _index: _Index
+    _loading: set[tuple[int, int]]
+    """The threads that load plugins, each with the id of the plugin."""
     _lock: Any
     _stated: tuple[StatedPlugin, ...]
     """The plugins that are not imported yet."""
@@ -352,20 +360,32 @@ class Registry:
         """
         object.__setattr__(self, "_index", _indexed(loaded))
         object.__setattr__(self, "_stated", tuple(stated))
+        object.__setattr__(self, "_loading", set())
         object.__setattr__(self, "_lock", threading.RLock())
 
     def _having(self, kind: str = "", name: str = "") -> _Index:
         """Return what plugins provide, after those are loaded that state a kind and a name of it; all of it if they are empty."""
-        if not any(each.states(kind, name) for each in self._stated):
+        if not (wanted := self._stated and [each for each in self._stated if each.states(kind, name)]):
             return self._index
-        with self._lock:
-            wanted = [each for each in self._stated if each.states(kind, name)]
-            # A plugin that looks into the registry while it is imported does not find itself.
-            object.__setattr__(self, "_stated", tuple(each for each in self._stated if each not in wanted))
+        thread = threading.get_ident()
+        # A hook that looks into the registry does not find its own plugin.
+        if not (wanted := [each for each in wanted if (thread, id(each)) not in self._loading]):
+            return self._index
+        marks = {(thread, id(each)) for each in wanted}
+        self._loading.update(marks)
+        try:
+            # Threads may import one plugin at once, and the first has it. Under the lock, an import that looks something up in
+            # another thread would wait for it, and it for that import.
             loaded = [each.loaded() for each in wanted]
-            everything = sorted((*self._index.loaded, *loaded), key=_order)
-            index = _indexed(everything)
+        finally:
+            self._loading.difference_update(marks)
+        with self._lock:
+            stated = self._stated
+            loaded = [new for each, new in zip(wanted, loaded, strict=True) if each in stated]
+            index = _indexed(sorted((*self._index.loaded, *loaded), key=_order)) if loaded else self._index
             object.__setattr__(self, "_index", index)
+            # Others read both without the lock.
+            object.__setattr__(self, "_stated", tuple(each for each in stated if each not in wanted))
         new = {(each.info.distribution, each.info.name) for each in loaded}
         for info in index.plugins:
             if (info.distribution, info.name) in new:
@@ -413,8 +433,9 @@ class Registry:
     @property
     def metadata_key_names(self) -> tuple[str, ...]:
         """The names of `metadata_keys`, for which no plugin is imported."""
+        index = self._having("metadata_key", " ")  # which nobody states
         stated = [name for each in self._stated for name in each.stated.get("metadata_key", ())]
-        return tuple(dict.fromkeys((*self._index.by_name["metadata_key"], *stated)))
+        return tuple(dict.fromkeys((*index.by_name["metadata_key"], *stated)))
 
     @property
     def opset_upgraders(self) -> tuple[OpsetUpgrader, ...]:
@@ -670,10 +691,10 @@ def _discovered(only: frozenset[str] | None = None, without: frozenset[str] = fr
     key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""), only, without)
     registry = _defaults.get(key)
     if registry is None:
-        with _default_lock:
-            registry = _defaults.get(key)
-            if registry is None:
-                registry = _defaults[key] = Registry._found(find_plugins(only, without))
+        with _unless_importing(_default_lock):
+            registry = _defaults.get(key) or _defaults.setdefault(
+                key, Registry._found(find_plugins(only, without))
+            )
     return registry
 
 

@@ -25,7 +25,6 @@ from graphwire.errors import (
     DecodeError,
     EncodeError,
     GraphwireError,
-    exception_text,
     located,
     shown,
     unless_interrupted,
@@ -33,6 +32,7 @@ from graphwire.errors import (
 from graphwire.registry.calls import blamed
 from graphwire.registry.discovery import remedy_for_name, unavailable_error
 from graphwire.registry.interfaces import ConstantCodec, Tree
+from graphwire.registry.provisions import error_text
 from graphwire.registry.registry import Registry
 from graphwire.schema import Composition, EncodedValue, Part, SymInt
 from graphwire.wire.document import check_plugin_tree
@@ -40,16 +40,16 @@ from graphwire.wire.document import check_plugin_tree
 # --------------------------- calls constant codecs: finds the codec that owns a value, and checks what the codec writes
 
 
-def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:
-    """Return the codec that owns a value, if any, and the codecs asked before it that failed, each with its error text. A codec
-    that fails owns nothing, so its failure affects only values that no other codec owns."""
-    failures: list[tuple[str, str]] = []
+def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[Exception]]:
+    """Return the codec that owns a value, if any, and what the codecs asked before it raised. A codec that fails owns nothing, so
+    its failure affects only values that no other codec owns."""
+    failures: list[Exception] = []
     for codec in registry.constant_codecs.values():
         try:
             if codec.owns(value):
                 return codec, failures
         except unless_interrupted(Exception) as error:  # a plugin's code
-            failures.append((codec.name, exception_text(error)))
+            failures.append(error)
     return None, failures
 
 
@@ -79,7 +79,6 @@ _COPIED_BYTES = 1 << 16
 """Parts of up to this many bytes are copied before the trial decoding, so that a codec that writes into its parts is
 detected on a copy."""
 _REMEDY = "Save a plain tensor in its place, or install a plugin whose codec makes it again"
-_AT_FAULT = "This is a fault of its plugin: repair or update it, or name it in GRAPHWIRE_DISABLE_PLUGINS"
 
 
 class _Known(NamedTuple):
@@ -245,11 +244,12 @@ def _encode_by_owner(context: EncodeContext, name: str, value: Any) -> tuple[Con
     if isinstance(value, torch.Tensor) and private.is_transformed(value):
         layout += " inside a function transform"
     if failures:
-        who = "; ".join(f"the constant codec {each} fails when it is asked: {why}" for each, why in failures)
         raise EncodeError(
-            f"no constant codec owns this {class_name(type(value))}{layout}; {who}",
+            f"no constant codec owns this {class_name(type(value))}{layout}; {'; '.join(map(error_text, failures))}",
             place=name,
-            remedy=_AT_FAULT,
+            remedy=". ".join(
+                dict.fromkeys(each.remedy for each in failures if isinstance(each, GraphwireError))
+            ),
         )
     raise EncodeError(
         f"{class_name(type(value))}{layout} is not a plain strided tensor, and no constant codec owns it",
