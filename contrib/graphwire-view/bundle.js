@@ -12,6 +12,17 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const PACKAGES = ["@noble/hashes", "cborg"];
 const TARGET = ["chrome113", "firefox113", "safari16.4"];
 
+/** Leaves out the modules of cborg of which nothing is used: they only define, but its package does not say so. */
+const definitions = {
+  name: "definitions",
+  setup(build) {
+    build.onResolve({ filter: /^(cborg$|\.)/ }, async ({ path, pluginData, ...from }) => {
+      if (pluginData !== undefined || (path !== "cborg" && !from.importer.includes("/node_modules/cborg/"))) return undefined;
+      return { ...(await build.resolve(path, { ...from, pluginData: "known" })), sideEffects: false };
+    });
+  },
+};
+
 /** Returns what esbuild makes of a file of the page. */
 async function bundled(entry) {
   const { outputFiles } = await build({
@@ -24,6 +35,7 @@ async function bundled(entry) {
     format: "iife",
     legalComments: "none",
     target: TARGET,
+    plugins: [definitions],
   });
   return outputFiles[0].text.trim().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 }

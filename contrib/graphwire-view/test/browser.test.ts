@@ -67,7 +67,7 @@ async function compare(page: Page, summary: Expected): Promise<void> {
   for (const { name } of summary.modules) assert.ok(tree.includes(name), name);
 }
 
-for (const name of ["transformer.pt2", "convnet.pt2", "cond.pt2", "loop.pt2", "guarded.pt2", "chain.pt2", "large.json"]) {
+for (const name of ["transformer.pt2", "convnet.pt2", "binary.pt2", "cond.pt2", "loop.pt2", "guarded.pt2", "chain.pt2", "large.json"]) {
   shown(`${name} is shown as it is inspected`, name.replace(/\..*/, ""), async (page) => {
     const [summary] = expected(name);
     assert.ok(summary);
@@ -636,16 +636,54 @@ shown("a phone lists what a search finds, and shows the drawing with what is cho
   assert.ok(await page.locator("#drawing").isVisible());
 }, { width: 390, height: 844 });
 
-shown("Back closes the details, and forward opens them again", "transformer", async (page) => {
+shown("a step of the history is the tab and whether details are open: Back and Forward lead there, and no step does nothing", "transformer", async (page) => {
+  const seen = (): Promise<string> => page.evaluate(() => {
+    const details = document.getElementById("details");
+    return `${document.querySelector("[role=tab][aria-selected=true]")?.textContent ?? ""} ${details?.hidden === false ? (details.querySelector("h2")?.textContent ?? "") : "-"}`;
+  });
   const boxes = page.locator("#drawing .box.node");
-  await boxes.first().click();
-  await boxes.nth(1).click();
-  const name = await page.locator("#details h2").innerText();
-  await page.goBack();
-  await page.locator("#details").waitFor({ state: "hidden" });
-  assert.equal(await page.evaluate(() => document.body.dataset["state"]), "shown");
-  await page.goForward();
-  await page.locator("#details h2", { hasText: name }).waitFor();
+  const [first, second] = await boxes.evaluateAll((all) => all.map((each) => each.querySelector(".title")?.textContent ?? ""));
+  assert.ok(first !== undefined && second !== undefined);
+  const acts: Readonly<Record<string, () => Promise<void>>> = {
+    first: () => boxes.first().click(),
+    second: () => boxes.nth(1).click(),
+    close: () => page.keyboard.press("Escape"),
+    weights: () => tab(page, "Weights"),
+    modules: () => tab(page, "Modules"),
+    arrow: async () => {
+      await page.locator("[role=tab][aria-selected=true]").focus();
+      await page.keyboard.press("ArrowRight");
+    },
+    ground: () => page.mouse.click(400, 690),
+  };
+  for (const row of ["first second close", "weights modules", "first weights close second", "first close first close", "weights first ground modules close", "first second ground arrow arrow close"]) {
+    await page.goto(page.url().replace(/#.*/, `#${row.replaceAll(" ", "")}`)); // a step with no other before it
+    await page.reload();
+    await page.waitForSelector("body[data-state=shown]");
+    const steps = [await seen()];
+    for (const name of row.split(" ")) {
+      await acts[name]?.();
+      await page.waitForTimeout(150);
+      const now = await seen();
+      const kind = (text: string): string => text.replace(/ [^-].*/, " open");
+      if (steps.length > 1 && now === steps.at(-2)) steps.pop();
+      else if (kind(now) === kind(steps.at(-1) ?? "")) steps[steps.length - 1] = now;
+      else steps.push(now);
+    }
+    for (const wanted of [...steps].reverse().slice(1)) {
+      await page.goBack();
+      await page.waitForTimeout(150);
+      assert.equal(await seen(), wanted, `${row}: back`);
+    }
+    for (const wanted of steps.slice(1)) {
+      await page.goForward();
+      await page.waitForTimeout(150);
+      assert.equal(await seen(), wanted, `${row}: forward`);
+    }
+  }
+  await page.reload();
+  await page.waitForSelector("body[data-state=shown]");
+  assert.ok(!(await seen()).startsWith("Program"), "the tab stays");
 });
 
 shown("groups of the page look other than modules", "deep", async (page) => {

@@ -40,6 +40,7 @@ def main(folder: Path) -> None:
     for make in PROGRAMS:
         graphwire.save(make(), programs / f"{make.__name__}.pt2")
     graphwire.save({"encode": transformer(), "decode": changed_transformer()}, programs / "methods.pt2")
+    graphwire.save(convnet(), programs / "binary.pt2", format="cbor")
     (programs / "large.json").write_bytes(large_document(10_000))
     expected = {}
     for path in sorted(programs.iterdir()):

@@ -10,13 +10,14 @@ import { noFacts, readFacts } from "../src/facts.js";
 import { captionOf, titleOf } from "../src/layout/boxes.js";
 import { inColumns, type Arrange } from "../src/layout/columns.js";
 import { layeredLayout } from "../src/layout/layered.js";
-import { inOrder, meets, type Arrangement, type Connection, type Point, type Rectangle, type Sized } from "../src/layout/places.js";
+import { inOrder, meets, type Arrangement, type Connection, type Point, type Sized } from "../src/layout/places.js";
 import { withLoose } from "../src/layout/loose.js";
 import { firstFolding } from "../src/layout/first.js";
-import { labelBox, passedBox, pointsOn, titleWidth } from "../src/layout/labels.js";
+import { curvesOf, pointAt, withGaps } from "../src/layout/curves.js";
+import { labelBox, passedBox, pointsOn, titleBox } from "../src/layout/labels.js";
 import { sceneOf } from "../src/layout/scene.js";
 import { clipped, visibleText } from "../src/layout/text.js";
-import { isPassing } from "../src/model/categories.js";
+import { categoryOf, isPassing } from "../src/model/categories.js";
 import { DEFAULTS, defaultsOf, schemaDefaults } from "../src/model/defaults.js";
 import { framesOf, type Frame, type FrameStep } from "../src/model/frames.js";
 import { within, type Item } from "../src/model/items.js";
@@ -56,6 +57,9 @@ function overlaps(sizes: readonly Sized[], { places }: Arrangement): number {
   });
   return found;
 }
+
+/** Programs whose layouts differ most. */
+const PROGRAMS = ["twice", "transformer", "work", "loop", "convnet", "cond", "deep", "dense", "given", "calls", "casts", "guarded"].map((name) => `${name}.pt2`).concat("transformer.pt2 changed_transformer.pt2", "deep.pt2 changed_deep.pt2");
 
 /** A screen of 1440 × 900, less what is beside and above the drawing. */
 const SCREEN = { width: 1080, height: 750 };
@@ -192,7 +196,7 @@ test("a label of a wire stands on no box and on no other label", async () => {
     const { side } = await shown([name]);
     for (const screen of [undefined, SCREEN]) {
       const { wires, boxes: all } = sceneOf(side.items.root, { open: groups(side.items.root), weights: false, reshapes: true, screen });
-      const labels = wires.flatMap((wire) => (wire.label === "" ? [] : [{ ...labelBox(wire), label: wire.label }]));
+      const labels = wires.flatMap((wire) => (wire.label === "" ? [] : [{ ...labelBox(wire), label: wire.label }])).map((each) => ({ ...each, x: each.x - 1, width: each.width + 2 })); // with some room beside it
       assert.ok(labels.length > all.length / 4, `${name}: ${labels.length} labels of ${all.length} boxes`);
       labels.forEach((label, index) => {
         const closed = all.filter(({ open }) => !open);
@@ -228,8 +232,8 @@ test("a wire past nodes that are not drawn says so, with the element type that a
 });
 
 test("no wire passes behind a box that is not its end", async () => {
-  for (const name of ["twice.pt2", "transformer.pt2", "casts.pt2", "loop.pt2", "given.pt2", "calls.pt2", "work.pt2", "deep.pt2"]) {
-    const { side: { items: { root } } } = await shown([name]);
+  for (const name of PROGRAMS) {
+    const { side: { items: { root } } } = await shown(name.split(" "));
     for (const open of [groups(root), firstOpen(root)]) {
       for (const reshapes of [true, false]) {
         const { wires, boxes: drawn } = sceneOf(root, { open, weights: false, reshapes, screen: reshapes ? undefined : SCREEN });
@@ -237,7 +241,8 @@ test("no wire passes behind a box that is not its end", async () => {
         for (const wire of wires) {
           const ends = new Set(wire.links.flatMap(({ from, to }) => [from, to].flatMap((item) => [item, ...item.around])));
           const points = pointsOn(wire);
-          for (const { item, x, y, width, height } of closed) {
+          const [top, bottom] = [Math.min(...points.map((point) => point.y)), Math.max(...points.map((point) => point.y))];
+          for (const { item, x, y, width, height } of closed.filter((box) => box.y <= bottom && box.y + box.height >= top)) {
             const inside = { x: x + 1, y: y + 1, width: width - 2, height: height - 2 };
             if (!ends.has(item)) assert.ok(!points.some((point) => meets(inside, point)), `${name}: ${wire.links[0]?.from.path} → ${wire.links[0]?.to.path} behind ${item.path}`);
           }
@@ -247,31 +252,69 @@ test("no wire passes behind a box that is not its end", async () => {
   }
 });
 
-test("no wire crosses the title of a frame that has room beside it, few cross labels, and each tells what its box makes", async () => {
-  const crossed = { titles: 0, labels: 0 };
-  const all = { titles: 0, labels: 0 };
-  for (const name of ["twice.pt2", "transformer.pt2", "work.pt2", "loop.pt2", "convnet.pt2", "cond.pt2", "deep.pt2"]) {
-    const { side } = await shown([name]);
-    for (const open of [groups(side.items.root), firstOpen(side.items.root)]) {
-      const { wires, boxes: drawn } = sceneOf(side.items.root, { open, weights: false, reshapes: false });
-      const points = wires.flatMap(pointsOn);
-      const isCrossed = (text: Rectangle): boolean => points.some((point) => meets(text, point));
-      for (const box of drawn.filter((each) => each.open)) {
-        const width = titleWidth(box);
-        all.titles += 1;
-        assert.ok(box.titleX >= 0 && (box.titleX === 0 || box.titleX + width <= box.width), `${name}: ${box.item.path}`);
-        const title = (left: number): Rectangle => ({ x: box.x + left, y: box.y + 4, width, height: 16 });
-        if (!isCrossed(title(box.titleX))) continue;
-        crossed.titles += 1;
-        for (let left = 0; left + width <= box.width; left += 4) assert.ok(isCrossed({ ...title(left), x: box.x + left - 6, width: width + 12 }), `${name}: ${box.item.path} has room at ${left}`);
+/** A document of a random program, with a node for each step. */
+function randomDocument(seed: number): Uint8Array {
+  const tensor = (name: string): object => ({ as_tensor: { name } });
+  const nodes = randomProgram(seed).map(({ steps, operands }, index) => ({
+    target: operands.length > 1 ? "torch.ops.aten.add.Tensor" : "torch.ops.aten.relu.default",
+    inputs: (operands.length === 0 ? ["x"] : operands.map((operand) => `n${operand}`)).map((value, at) => ({ name: at === 0 ? "self" : "other", arg: tensor(value), kind: 1 })),
+    outputs: [tensor(`n${index}`)],
+    metadata: { "graphwire.nn_module_stack": JSON.stringify(steps.map(({ name, type }) => [name, name, type])) },
+    name: `n${index}`,
+  }));
+  const outputs = nodes.slice(-2).map(({ name }) => tensor(name));
+  const leaf = { type: null, context: null, children_spec: [] as object[] };
+  const tuple = (...children_spec: object[]): object => ({ type: "builtins.tuple", context: "null", children_spec });
+  const called = { inputs: [], outputs: [], in_spec: JSON.stringify([1, tuple(tuple(leaf), { type: "builtins.dict", context: "[]", children_spec: [] })]), out_spec: JSON.stringify([1, tuple(...outputs.map(() => leaf))]), forward_arg_names: ["x"] };
+  const values = Object.fromEntries(["x", ...nodes.map(({ name }) => name)].map((name) => [name, { dtype: 7, sizes: [{ as_int: 2 }], requires_grad: false, device: { type: "cpu", index: null }, strides: [{ as_int: 1 }], storage_offset: { as_int: 0 }, layout: 7 }]));
+  return new TextEncoder().encode(JSON.stringify({
+    graph_module: {
+      graph: { inputs: [tensor("x")], outputs, nodes, tensor_values: values, sym_int_values: {}, sym_bool_values: {} },
+      signature: { input_specs: [{ user_input: { arg: tensor("x") } }], output_specs: outputs.map((arg) => ({ user_output: { arg } })) },
+      module_call_graph: [{ fqn: "", signature: called }],
+    },
+    opset_version: { aten: 10 }, range_constraints: {}, schema_version: { major: 8, minor: 20 }, verifiers: ["TRAINING"], torch_version: "2.13.0",
+  }));
+}
+
+async function randomShown(seed: number): Promise<Shown> {
+  const bytes = randomDocument(seed);
+  return shownOf({ files: [{ file: await openFile(bufferSource(bytes)), facts: noFacts("random.json"), size: bytes.length }], facts: readFacts("null") }, null);
+}
+
+test("no wire meets a text: none crosses the title of a frame, those below a label have a gap there, few do, and each label tells what its box makes", async () => {
+  const [counts, crossed] = [{ labels: 0, titles: 0 }, { labels: 0 }];
+  const programs = [...[...PROGRAMS, "unrolled.pt2"].map((name) => shown(name.split(" "))), ...Array.from({ length: 40 }, (_, seed) => randomShown(seed + 1))];
+  for (const { side, before } of await Promise.all(programs)) {
+    const { root } = side.items;
+    for (const [open, screen] of [[groups(root), undefined], [firstOpen(root), SCREEN]] as const) {
+      const { wires, boxes: drawn } = sceneOf(root, { open, weights: false, reshapes: false, screen });
+      const of = ({ x, y }: Point): string => `${side.name} of ${root.nodes} nodes: ${x}, ${y}`;
+      const titles = drawn.filter((box) => box.open && box.item.parent !== null).map((box) => ({ ...titleBox(box), box }));
+      for (const { x, width, box } of titles) assert.ok(x + width <= box.x + box.width, box.item.path);
+      const labels = wires.filter(({ label }) => label !== "").map(labelBox);
+      const texts = [...titles, ...labels];
+      counts.labels += labels.length;
+      counts.titles += titles.length;
+      crossed.labels += new Set(wires.flatMap((wire) => (wire.gaps.length === 0 ? [] : wire.gaps.filter((gap) => pointsOn(wire).some((point) => meets(gap, point)))))).size;
+      for (const wire of wires) {
+        const pieces = withGaps(curvesOf(wire.points), wire.gaps);
+        const ends = [pieces[0]?.[0], pieces.at(-1)?.[3]];
+        if (wire.arrives) assert.deepEqual(ends[1], wire.points.at(-1), "an arrow is whole");
+        for (const piece of pieces) {
+          const [[left, right], [top, bottom]] = (["x", "y"] as const).map((part) => [Math.min(...piece.map((point) => point[part])), Math.max(...piece.map((point) => point[part]))]) as [[number, number], [number, number]];
+          const near = texts.filter((text) => meets(text, { x: left, y: top, width: right - left, height: bottom - top }));
+          if (near.length === 0) continue;
+          for (let at = 0; at <= 40; at++) {
+            const point = { ...pointAt(piece, at / 40), width: 0, height: 0 };
+            for (const text of near) if (meets(text, point)) assert.fail(of(text));
+          }
+        }
       }
-      for (const { links } of wires) for (const { from, value } of links) assert.ok(from.values.includes(value), `${name}: ${from.path} does not make ${value}`);
-      const labels = wires.filter(({ label }) => label !== "");
-      all.labels += labels.length;
-      crossed.labels += labels.filter((wire) => isCrossed(labelBox(wire))).length;
+      if (before === null) for (const { links } of wires) for (const { from, value } of links) assert.ok(from.values.includes(value), `${from.path} does not make ${value}`);
     }
   }
-  assert.ok(crossed.titles < all.titles / 3 && crossed.labels < all.labels / 5, JSON.stringify({ crossed, all }));
+  assert.ok(counts.titles > 500 && counts.labels > 1500 && crossed.labels < counts.labels / 5, JSON.stringify({ counts, crossed }));
 });
 
 test("a program that is too tall for the screen stands in columns that fit, also if everything uses everything", async () => {
@@ -687,6 +730,18 @@ test("names from right to left do not reorder what is beside them", () => {
   assert.equal(shownText("שלום עולם, call 2"), "\u2068שלום עולם\u2069, call 2");
   assert.equal(shownText("plain · linear"), "plain · linear");
   assert.equal(withoutIsolates(shownText("שלום עולם, قالب")), "שלום עולם, قالب");
+});
+
+test("what only has spaces as a name is seen, and a box tells its name once", async () => {
+  const names = ["a", "  ", "\t"];
+  const bytes = new TextEncoder().encode(new TextDecoder().decode(randomDocument(3)).replaceAll(/"(\[\[\\"m.*?\]\])"/g, (_, stack: string) => `"${stack.replaceAll(/m(\d)/g, (__, at: string) => (names[Number(at)] ?? "").replace("\t", "\\\\t"))}"`));
+  const { side } = await shownOf({ files: [{ file: await openFile(bufferSource(bytes)), facts: noFacts("spaces.json"), size: bytes.length }], facts: readFacts("null") }, null);
+  const titles = [...within(side.items.root)].filter(({ kind }) => kind === "module" || kind === "run").map(titleOf);
+  assert.ok(titles.some((title) => title.includes('"  "')) && titles.every((title) => !/^\s|–\s|^–|–$/.test(title)), titles.join("; "));
+  const node = [...within(side.items.root)].find(({ kind, calls }) => kind === "node" && calls.length === 0);
+  assert.ok(node !== undefined);
+  Object.assign(node, { title: "quantized_decomposed.quantize_per_tensor", type: "torch.ops.quantized_decomposed.quantize_per_tensor.default", name: "quantize_per_tensor" });
+  assert.deepEqual([captionOf(node).title, captionOf(node).aside, categoryOf(node)], ["quantized_decomposed.quantize_per_tensor", "", "shape"]);
 });
 
 test("texts show what is invisible, and end", () => {

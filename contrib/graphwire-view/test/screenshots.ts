@@ -14,7 +14,7 @@ interface Picture {
 }
 
 const PICTURES: readonly Picture[] = [
-  { name: "view", page: "overlay", options: { hash: "#node=layer_norm_2" }, use: async (page) => { await page.locator("#panel").evaluate((panel) => { panel.scrollTop = 0; }); } },
+  { name: "view", page: "overlay", options: { hash: "#node=layer_norm_2", width: 1440, height: 760 }, use: async (page) => { await page.locator("#panel").evaluate((panel) => { panel.scrollTop = 0; }); } },
   { name: "difference", page: "difference", options: { hash: "#node=linear_7", width: 1320, scale: 2 } }, // the README's
   {
     name: "overlay",

@@ -52,7 +52,7 @@ function textsOf(item: Item, open: boolean): [title: string, aside: string, ...l
     case "subgraph":
       return [item.title, open ? "" : plural(item.nodes, "node")];
     case "node": {
-      const name = item.name === titleOf(item) ? "" : item.name;
+      const name = `.${titleOf(item)}`.endsWith(`.${item.name}`) ? "" : item.name; // after the name of a library, too
       if (open || isPassing(item)) return [titleOf(item), open ? name : ""];
       return item.calls.length > 0 ? [titleOf(item), "", weightLine(item)] : [titleOf(item), name, weightLine(item)];
     }
@@ -133,6 +133,11 @@ export function sizeOf(item: Item): { width: number; height: number } {
   const first = textWidth(title, isSmall ? TEXT : TITLE, !isSmall) + (aside === "" ? 0 : 8 + textWidth(aside, TEXT)) + (hasSign(item) ? SIGN : 0);
   const width = Math.max(isSmall ? 36 : 52, first, ...lines.map((line) => textWidth(line, TEXT))) + MARGIN - (isSmall ? 8 : 0);
   return { width: Math.round(width), height: isSmall ? SMALL : LEAST + LINE * lines.length };
+}
+
+/** The width of the title of an open frame, with its sign. */
+export function titleWidth({ title, aside }: Caption): number {
+  return SIGN + 10 + textWidth(title, TITLE, true) + (aside === "" ? 0 : 8 + textWidth(aside, TEXT));
 }
 
 /** Whether a box has a sign at its left. */

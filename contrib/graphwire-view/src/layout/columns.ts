@@ -132,16 +132,17 @@ function withAcross(given: Arrangement, sizes: readonly Sized[], connections: re
     const [first, last] = [lane(here, key), lane(there - 1, key)];
     const points: Point[] = [];
     if (bottom > (given.places[from]?.y ?? 0) + (sizes[from]?.height ?? 0) + 1) points.push({ x: middle(from) + startsAt, y: bottom }); // past the boxes beside it
-    if (there > here + 1) {
+    const isLast = sizes[to]?.rank === "last"; // at the border below all columns
+    if (isLast || there > here + 1) {
       const level = buses.get(key) ?? buses.size;
       buses.set(key, level);
       const y = Math.max(given.height, bottom + RANK_GAP) + BUS * level;
-      points.push({ x: first, y: bottom + RANK_GAP }, { x: first, y }, { x: last, y }, { x: last, y: top });
+      points.push({ x: first, y: bottom + RANK_GAP }, { x: first, y }, ...(isLast ? [{ x: middle(to) + endsAt, y }] : [{ x: last, y }, { x: last, y: top }]));
     } else if (top < bottom - 1) points.push({ x: first, y: bottom }, { x: first, y: top });
     else if (top < bottom + RANK_GAP) points.push({ x: first, y: (top + bottom) / 2 + 1 }, { x: first, y: (top + bottom) / 2 - 1 }); // not along the border of a box
     else if (top < bottom + 2 * RANK_GAP) points.push({ x: first, y: (top + bottom) / 2 });
     else points.push({ x: first, y: bottom + RANK_GAP }, { x: first, y: top - RANK_GAP });
-    if (top < (given.places[to]?.y ?? 0) - 1) points.push({ x: middle(to) + endsAt, y: top });
+    if (!isLast && top < (given.places[to]?.y ?? 0) - 1) points.push({ x: middle(to) + endsAt, y: top });
     bends[index] = points;
     least = Math.min(least, ...points.map(({ y }) => (y <= top ? y - TURN : y)));
     most = Math.max(most, ...points.map(({ y }) => (y >= bottom ? y + TURN : y)));

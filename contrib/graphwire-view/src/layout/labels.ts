@@ -1,8 +1,8 @@
-/** Places of texts: labels beside their wires, and titles in their frames, where as little as possible crosses them. */
+/** Places of texts: labels beside their wires, where as little as possible crosses them. No wire crosses the title of a frame. */
 
-import { HEADER, SIGN } from "./boxes.js";
+import { HEADER, titleWidth } from "./boxes.js";
 import { curvesOf, pointAt } from "./curves.js";
-import { contains, meets, type Point, type Rectangle } from "./places.js";
+import { contains, grown, meets, type Point, type Rectangle } from "./places.js";
 import type { Box, Wire } from "./scene.js";
 import { textWidth } from "./text.js";
 
@@ -14,9 +14,15 @@ const MOST_CROSSING = 3000;
 /** The distance of points on a wire, which are looked for under texts. */
 const STEP = 9;
 /** The points on a wire beside which its label is tried. */
-const MOST_TRIED = 14;
+const MOST_TRIED = 30;
 const SIZE = 12;
-/** As many crossings as this are as bad as a label below another box, */
+const ARROW = 8;
+/** The room at the sides of a label. */
+const APART = 3;
+/** As many crossings as this are as bad as one of its own wire, or of the first points of another, whose label it seems to be, */
+const NEAR = 3;
+const STARTS = 3;
+/** or as a label below another box, */
 const FOREIGN = 3;
 /** to which it seems to belong up to this distance. */
 const BELOW = 22;
@@ -25,10 +31,10 @@ const BELOW = 22;
 const PASSED = { height: 16, arrow: 9, tried: 40 };
 
 /** Rectangles by their heights. Frames of which a text is inside are not in its way. */
-class Bands {
-  private readonly held = new Map<number, (Rectangle & { readonly open?: boolean })[]>();
+class Bands<R extends Rectangle> {
+  private readonly held = new Map<number, R[]>();
 
-  add(each: Rectangle & { readonly open?: boolean }): void {
+  add(each: R): void {
     for (const band of bandsOf(each)) {
       const known = this.held.get(band);
       if (known === undefined) this.held.set(band, [each]);
@@ -36,7 +42,7 @@ class Bands {
     }
   }
 
-  meeting(wanted: Rectangle): (Rectangle & { readonly open?: boolean })[] {
+  meeting(wanted: Rectangle): R[] {
     return bandsOf(wanted).flatMap((band) => this.held.get(band)?.filter((each) => meets(each, wanted)) ?? []);
   }
 }
@@ -56,7 +62,12 @@ export function passedBox({ passed, passedAt: { x, y } }: Wire): Rectangle {
   return { x, y, width: textWidth(passed, SIZE) + 8, height: PASSED.height };
 }
 
-/** Returns points on a wire as it is drawn. */
+/** The rectangle of the title of an open frame. */
+export function titleBox({ x, y, caption }: Box): Rectangle {
+  return { x, y: y + 4, width: titleWidth(caption), height: HEADER - 8 };
+}
+
+/** Returns points on a wire, in texts, too. */
 export function pointsOn({ points }: Pick<Wire, "points">): Rectangle[] {
   return curvesOf(points).flatMap((curve) => {
     const [from, handle, , to] = curve;
@@ -66,13 +77,20 @@ export function pointsOn({ points }: Pick<Wire, "points">): Rectangle[] {
 }
 
 /**
- * Gives each label a place that no box and no other label has: beside the beginning of its wire, or further along where fewer wires cross
- * it and it is not below another box; without one it is dropped. A label may stand as far beside the drawing as there is room. Titles of frames stand at the left, or where nothing crosses them.
+ * Gives each label a place that no box, no arrow and no other label has: beside the beginning of its wire, or further along where fewer wires cross
+ * it and it is not below another box; without one it is dropped. A label may stand as far beside the drawing as there is room. Wires that cross it have a gap there.
  */
-export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: number, beside = 0): { readonly boxes: Box[]; readonly wires: Wire[] } {
-  const [taken, crossing] = [new Bands(), new Bands()];
-  for (const box of boxes) taken.add(box);
-  if (wires.length <= MOST_CROSSING) for (const wire of wires) for (const point of pointsOn(wire)) crossing.add(point);
+export function labelled(boxes: readonly Box[], wires: readonly Wire[], width: number, beside = 0): Wire[] {
+  const [taken, crossing] = [new Bands<Rectangle & { readonly open?: boolean }>(), new Bands<Rectangle & { readonly wire: Wire; readonly isStart: boolean }>()];
+  for (const box of boxes) {
+    taken.add(box);
+    if (box.open && box.item.parent !== null) taken.add(titleBox(box));
+  }
+  for (const { arrives, points } of wires) {
+    const { x, y } = points.at(-1) as Point;
+    if (arrives) taken.add({ x: x - ARROW / 2, y: y - ARROW, width: ARROW, height: ARROW });
+  }
+  if (wires.length <= MOST_CROSSING) for (const wire of wires) pointsOn(wire).forEach((point, index) => { crossing.add({ ...point, wire, isStart: index < STARTS }); });
   const free = (wanted: Rectangle, point: Point): boolean => wanted.x >= -beside && wanted.x + wanted.width <= width + beside && taken.meeting(wanted).every((each) => each.open === true && contains(each, wanted) && contains(each, { ...point, width: 0, height: 1 }));
   const passed = new Map<Wire, Point>();
   for (const wire of wires.filter((each) => each.passed !== "")) {
@@ -81,7 +99,7 @@ export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: 
     taken.add(found);
   }
   const start = ({ points }: Wire): Point => points[0] ?? { x: 0, y: 0 };
-  const shadows = new Bands();
+  const shadows = new Bands<Rectangle>();
   for (const box of boxes) if (!box.open) shadows.add({ x: box.x, y: box.y + box.height, width: box.width, height: BELOW });
   /** How much of a label is below boxes at which its wire does not begin, as if it were theirs. */
   const foreign = (wanted: Rectangle, { x, y }: Point): number => {
@@ -89,29 +107,32 @@ export function withTexts(boxes: readonly Box[], wires: readonly Wire[], width: 
     return others.reduce((sum, each) => sum + Math.min(each.x + each.width, wanted.x + wanted.width) - Math.max(each.x, wanted.x), 0) / wanted.width;
   };
   const places = new Map<Wire, Point>();
+  const holes = new Map<Wire, Rectangle[]>();
   for (const wire of wires.filter(({ label }) => label !== "").sort((a, b) => start(a).y - start(b).y || start(a).x - start(b).x)) {
     const size = labelBox(wire);
     let [best, least] = [undefined as Rectangle | undefined, Infinity];
     const beside = passed.has(wire) ? passedBox(wire).width / 2 + 1 : 0;
-    pointsOn(wire).slice(0, MOST_TRIED).some((point, index) => (beside === 0 ? [GAP] : [GAP, GAP + beside]).flatMap((gap) => [point.x + gap, point.x - gap - size.width]).some((x) => {
-      const wanted = { ...size, x, y: index > 0 ? point.y - SIZE / 2 : point.y + (wire.cut ? -2 : 5) };
-      if (!free(wanted, point)) return false;
-      const cost = crossing.meeting(wanted).length + FOREIGN * foreign(wanted, start(wire));
+    const isBest = (x: number, y: number, point: Point): boolean => {
+      const wanted = { ...size, x, y };
+      if (!free({ ...wanted, x: x - APART, width: size.width + 2 * APART }, point)) return false;
+      const cost = crossing.meeting(wanted).reduce((sum, each) => sum + (each.wire === wire || each.isStart ? NEAR : 1), FOREIGN * foreign(wanted, start(wire)));
       if (cost < least) [best, least] = [wanted, cost];
       return cost === 0;
-    }));
+    };
+    const gaps = beside === 0 ? [GAP] : [GAP, GAP + beside];
+    const { x, y } = start(wire);
+    const isFound = pointsOn(wire).slice(0, MOST_TRIED).some((point, index) => gaps.flatMap((gap) => [point.x + gap, point.x - gap - size.width]).some((left) => isBest(left, index > 0 ? point.y - SIZE / 2 : point.y + (wire.cut ? -2 : 5), point)));
+    if (!isFound) isBest(x - size.width / 2, y + BELOW - SIZE + 3, start(wire)); // between wires that part
     if (best === undefined) continue;
     places.set(wire, best);
     taken.add(best);
+    for (const crosses of new Set(crossing.meeting(grown(best, STEP)).map((each) => each.wire))) holes.set(crosses, [...(holes.get(crosses) ?? []), best]);
   }
-  return {
-    boxes: boxes.map((box) => (box.open ? { ...box, titleX: titlePlace(box, [...crossing.meeting(headerOf(box)), ...taken.meeting(headerOf(box)).filter(({ open }) => open === undefined)]) } : box)),
-    wires: wires.map((wire) => ({ ...wire, label: places.has(wire) ? wire.label : "", labelAt: places.get(wire) ?? wire.labelAt, passedAt: passed.get(wire) ?? wire.passedAt })),
-  };
+  return wires.map((wire) => ({ ...wire, label: places.has(wire) ? wire.label : "", labelAt: places.get(wire) ?? wire.labelAt, passedAt: passed.get(wire) ?? wire.passedAt, gaps: holes.get(wire) ?? [] }));
 }
 
 /** Returns where it stands on a wire that it passes nodes that are not drawn: near its end, or further back or beside it where less is in the way. */
-function passedPlace(wire: Wire, free: (wanted: Rectangle, point: Point) => boolean, crossing: Bands): Rectangle {
+function passedPlace(wire: Wire, free: (wanted: Rectangle, point: Point) => boolean, crossing: Bands<Rectangle>): Rectangle {
   const size = passedBox(wire);
   const [end = { x: 0, y: 0 }, before = end] = [wire.points.at(-1), wire.points.at(-2)];
   const last = end.y - PASSED.arrow - size.height;
@@ -130,20 +151,4 @@ function passedPlace(wire: Wire, free: (wanted: Rectangle, point: Point) => bool
     return crossed <= 0;
   }));
   return best ?? { ...size, x: first.x - size.width / 2, y: first.y - size.height / 2 }; // better on something else than not at all
-}
-
-function headerOf({ x, y, width }: Box): Rectangle {
-  return { x, y: y + 2, width, height: HEADER - 3 };
-}
-
-/** The width of the title of an open frame, with its sign. */
-export function titleWidth({ caption: { title, aside } }: Box): number {
-  return SIGN + 10 + textWidth(title, 13, true) + (aside === "" ? 0 : 8 + textWidth(aside, SIZE));
-}
-
-/** Returns how far from the left of a frame its title begins. */
-function titlePlace(box: Box, obstacles: readonly Rectangle[]): number {
-  const width = titleWidth(box);
-  const free = [0, ...obstacles.map((each) => each.x + each.width + GAP - box.x)].sort((a, b) => a - b).find((left) => left + width <= box.width && !obstacles.some((each) => meets(each, { ...headerOf(box), x: box.x + left, width })));
-  return free ?? 0;
 }

@@ -18,6 +18,10 @@ export function contains(outer: Rectangle, inner: Rectangle): boolean {
   return outer.x <= inner.x && outer.y <= inner.y && outer.x + outer.width >= inner.x + inner.width && outer.y + outer.height >= inner.y + inner.height;
 }
 
+export function grown({ x, y, width, height }: Rectangle, by: number): Rectangle {
+  return { x: x - by, y: y - by, width: width + 2 * by, height: height + 2 * by };
+}
+
 /** A box to be placed. The graph flows from the top to the bottom. */
 export interface Sized {
   readonly width: number;

@@ -3,10 +3,10 @@
 import type { Item, Link } from "../model/items.js";
 import { levelsOf, type Edge, type End, type Folding, type Level, type Port } from "../model/levels.js";
 import { plural, valueFacts } from "../model/values.js";
-import { captionOf, HEADER, passedText, sizeOf, wireLabel, type Caption } from "./boxes.js";
+import { captionOf, HEADER, passedText, sizeOf, titleWidth, wireLabel, type Caption } from "./boxes.js";
 import { inColumns, type Arrange } from "./columns.js";
 import { layeredLayout } from "./layered.js";
-import { labelBox, withTexts } from "./labels.js";
+import { labelBox, labelled } from "./labels.js";
 import { withLoose } from "./loose.js";
 import { clipped, textWidth } from "./text.js";
 import { inOrder, MOST_WIDTH, upright, type Arrangement, type Connection, type Point, type Rectangle, type Sized } from "./places.js";
@@ -17,8 +17,6 @@ export interface Box extends Rectangle {
   readonly caption: Caption;
   /** How many frames are around it. */
   readonly depth: number;
-  /** Where the title of an open one begins, from its left. */
-  readonly titleX: number;
 }
 
 export interface Wire {
@@ -34,6 +32,8 @@ export interface Wire {
   readonly passedAt: Point;
   /** Whether it ends at the item that uses the values, not at a port on the way. */
   readonly arrives: boolean;
+  /** The texts that it passes, where it is not drawn. */
+  readonly gaps: readonly Rectangle[];
   /** Whether it is the last piece of one that is cut; the label then names where it, and others that end at the box, come from. */
   readonly cut: boolean;
 }
@@ -49,6 +49,10 @@ export interface Scene {
 
 const PADDING = 14;
 const PORT = { width: 10, height: 1 };
+/** The distance of wires beside each other that enter beside a title, that of the first from it, and how much wider a frame becomes so that they stay straight. */
+const ENTRY = 10;
+const BESIDE_TITLE = 6;
+const MOST_WIDER = 32;
 const FAN = 16;
 /** What is in a group that is too tall for the screen stands in columns, if they have this height. */
 const LEAST_ROOM = 160;
@@ -64,6 +68,9 @@ interface Placed {
   readonly arrangement: Arrangement;
   readonly sizes: readonly Sized[];
   readonly inner: ReadonlyMap<Item, Placed>;
+  /** How far from the left of its group the arrangement begins, and each port is. */
+  readonly inset: number;
+  readonly portsAt: readonly number[];
   readonly width: number;
   readonly height: number;
 }
@@ -82,7 +89,7 @@ export function sceneOf(root: Item, folding: Folding, room = 0): Scene {
   const wires: Wire[] = [];
   collect(placed, { x: 0, y: 0, depth: 0 }, boxes, wires);
   const beside = Math.max(0, (room - placed.width) / 2);
-  const texts = withTexts(boxes, wires, placed.width, beside);
+  const texts = { boxes, wires: labelled(boxes, wires, placed.width, beside) };
   const out = texts.wires.reduce((most, wire) => {
     const { x, width } = labelBox(wire);
     return wire.label === "" ? most : Math.max(most, -x, x + width - placed.width);
@@ -93,7 +100,7 @@ export function sceneOf(root: Item, folding: Folding, room = 0): Scene {
 
 function movedRight({ boxes, wires }: Pick<Scene, "boxes" | "wires">, by: number): Pick<Scene, "boxes" | "wires"> {
   const moved = <P extends Point>(point: P): P => ({ ...point, x: point.x + by });
-  return { boxes: boxes.map(moved), wires: wires.map((wire) => ({ ...wire, points: wire.points.map(moved), labelAt: moved(wire.labelAt), passedAt: moved(wire.passedAt) })) };
+  return { boxes: boxes.map(moved), wires: wires.map((wire) => ({ ...wire, points: wire.points.map(moved), labelAt: moved(wire.labelAt), passedAt: moved(wire.passedAt), gaps: wire.gaps.map(moved) })) };
 }
 
 function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, screen?: Folding["screen"]): Placed {
@@ -112,7 +119,7 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, screen?: Fold
 /** Returns how far from the middle of its frame an end is; 0 for one at another box. */
 function endOf({ member, port }: End, inner: ReadonlyMap<Item, Placed>): number {
   const within = member === null || port === null ? undefined : inner.get(member);
-  return within === undefined ? 0 : Math.round(portPlaces(within, { x: 0, width: within.width }).get(port as Port) ?? 0) - Math.round(within.width / 2);
+  return within === undefined ? 0 : Math.round(within.portsAt[within.level.ports.indexOf(port as Port)] ?? 0) - Math.round(within.width / 2);
 }
 
 /** Arrangements by what they are made of: most frames are the same in every drawing that is tried. */
@@ -120,7 +127,6 @@ const ARRANGED = new Map<string, Arrangement>();
 const MOST_ARRANGED = 1000;
 
 function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, screen?: Folding["screen"]): Placed {
-  const { group } = level;
   const members = level.members.map((member): Sized => ({ ...(inner.get(member) ?? sizeOf(member)), rank: null }));
   const ports = level.ports.map(({ side }): Sized => ({ ...PORT, rank: side === "in" ? "first" : "last" }));
   const sizes = [...members, ...ports];
@@ -154,11 +160,23 @@ function placeMembers(level: Level, inner: ReadonlyMap<Item, Placed>, screen?: F
   const arrangement = ARRANGED.get(key) ?? inColumns(arrange, sizes, connections, screen);
   if (ARRANGED.size > MOST_ARRANGED) ARRANGED.clear();
   ARRANGED.set(key, arrangement);
-  const isRoot = group.parent === null;
-  const least = isRoot ? 0 : sizeOf(group).width;
-  const width = Math.max(least, arrangement.width) + 2 * PADDING;
   const { above, below } = margins(level, arrangement, sizes);
-  return { level, arrangement, sizes, inner, width, height: arrangement.height + above + below };
+  return { level, arrangement, sizes, inner, ...across(level, arrangement), height: arrangement.height + above + below };
+}
+
+/** Returns what is where across a level. Wires enter at the right of the title, so that none crosses it: the frame is a little wider for that; what that does not do, a bend does below the title. */
+function across({ group, members, ports }: Level, arrangement: Arrangement): Pick<Placed, "inset" | "portsAt" | "width"> {
+  const place = (port: number): number => (arrangement.places[members.length + port]?.x ?? 0) + PORT.width / 2;
+  const entries = [...ports.keys()].filter((port) => ports[port]?.side === "in").sort((a, b) => place(a) - place(b));
+  const title = group.parent === null ? 0 : titleWidth(captionOf(group, true)) + BESIDE_TITLE;
+  const least = Math.max(title + ENTRY * entries.length, arrangement.width + 2 * PADDING);
+  const middle = (least - arrangement.width) / 2;
+  const inset = middle + Math.min(MOST_WIDER, Math.max(0, title - middle - (entries[0] === undefined ? Infinity : place(entries[0]))));
+  const width = Math.max(least, inset + arrangement.width + PADDING);
+  const portsAt = [...ports.keys()].map((port) => inset + place(port));
+  entries.reduce((limit, port) => (portsAt[port] = Math.max(limit, portsAt[port] ?? 0)) + ENTRY, title);
+  entries.reduceRight((limit, port) => (portsAt[port] = Math.min(limit, portsAt[port] ?? 0)) - ENTRY, width - ENTRY);
+  return { inset, portsAt, width };
 }
 
 /** Returns the lengths between the border of a level and its arrangement, from whose ends boxes are further away than ports. */
@@ -171,12 +189,9 @@ function margins({ group, members }: Level, { cut, places, height }: Arrangement
   };
 }
 
-/** The horizontal places of ports, relative to the box of their group. */
-type PortPlaces = ReadonlyMap<Port, number>;
-
 function collect(placed: Placed, { x, y, depth }: Point & { readonly depth: number }, boxes: Box[], wires: Wire[]): void {
   const { level, arrangement, sizes, inner } = placed;
-  const left = x + PADDING + Math.max(0, placed.width - 2 * PADDING - arrangement.width) / 2;
+  const left = x + placed.inset;
   const top = y + margins(level, arrangement, sizes).above;
   const own = new Map<Item, Box>();
   const ports = new Map<Port, number>();
@@ -184,21 +199,16 @@ function collect(placed: Placed, { x, y, depth }: Point & { readonly depth: numb
     const place = arrangement.places[index] as Point;
     const { width, height } = sizes[index] as Sized;
     const within = inner.get(item);
-    const box = { item, x: left + place.x, y: top + place.y, width, height, open: within !== undefined, caption: captionOf(item, within !== undefined), depth, titleX: 0 };
+    const box = { item, x: left + place.x, y: top + place.y, width, height, open: within !== undefined, caption: captionOf(item, within !== undefined), depth };
     boxes.push(box);
     own.set(item, box);
     if (within === undefined) return;
     collect(within, { x: box.x, y: box.y, depth: depth + 1 }, boxes, wires);
-    for (const [port, offset] of portPlaces(within, box)) ports.set(port, offset);
+    within.level.ports.forEach((port, at) => ports.set(port, box.x + (within.portsAt[at] ?? 0)));
   });
-  for (const [port, offset] of portPlaces(placed, { x, width: placed.width })) ports.set(port, offset);
+  level.ports.forEach((port, at) => ports.set(port, x + (placed.portsAt[at] ?? 0)));
   const border = { top: y, bottom: y + placed.height };
   wires.push(...wiresOf(level, arrangement, { own, ports, border, left, top }));
-}
-
-function portPlaces({ level, arrangement, width }: Placed, box: { readonly x: number; readonly width: number }): PortPlaces {
-  const shift = box.x + PADDING + Math.max(0, width - 2 * PADDING - arrangement.width) / 2;
-  return new Map(level.ports.map((port, index) => [port, shift + (arrangement.places[level.members.length + index]?.x ?? 0) + PORT.width / 2]));
 }
 
 interface Frame {
@@ -212,6 +222,7 @@ interface Frame {
 function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const bends = arrangement.bends.map((points) => points.map(({ x, y }) => ({ x: frame.left + x, y: frame.top + y })));
   const starts = startsOf(level.edges, frame, bends);
+  level.edges.forEach(({ from }, index) => { if (from.member === null) bends[index]?.unshift({ x: starts[index]?.x ?? 0, y: frame.border.top + HEADER }); }); // straight past the title
   const stops = stopsOf(level.edges, frame, bends, starts);
   const labelled = new Set<string>();
   const cut = new Set(arrangement.cut);
@@ -226,12 +237,12 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
     const stop = stops[index] as Point;
     const arrives = edge.to.member !== null && edge.to.port === null;
     const { links } = edge;
-    const ends = { passed: arrives ? passedText(links) : "", passedAt: stop, labelAt: stop };
+    const ends = { passed: arrives ? passedText(links) : "", passedAt: stop, labelAt: stop, gaps: [] };
     if (!cut.has(index)) return [{ ...ends, links, points: [start, ...(bends[index] ?? []), stop], label: shown, arrives, cut: false }];
     const last: Wire = { ...ends, links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: sources.get(index) ?? "", arrives, cut: true };
     const isFirst = !labelled.has(`${start.x} ${start.y}`);
     labelled.add(`${start.x} ${start.y}`);
-    return isFirst ? [{ links, points: [start, { x: start.x, y: start.y + STUB }], label: shown === "" ? "⤵" : shown, labelAt: stop, passed: "", passedAt: stop, arrives: true, cut: false }, last] : [last];
+    return isFirst ? [{ ...ends, links, points: [start, { x: start.x, y: start.y + STUB + (edge.from.member === null ? HEADER : 0) }], label: shown === "" ? "⤵" : shown, passed: "", arrives: true, cut: false }, last] : [last];
   });
 }
 

@@ -23,7 +23,7 @@ export class Builder {
     makes = true,
   ): Item {
     const { name, title = name, type = "", node = null, values = [] } = given;
-    const item = new Item(this.all.length, kind, name, title, type, place.parent, place.scope, node, values);
+    const item = new Item(this.all.length, kind, name, title.trim() === "" ? `"${title}"` : title, type, place.parent, place.scope, node, values);
     this.all.push(item);
     if (makes) for (const value of values) place.scope.makers.set(value, item);
     return item;

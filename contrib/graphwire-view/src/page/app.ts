@@ -18,7 +18,7 @@ import type { Context } from "./context.js";
 import { isNarrow, remember, remembered, shortened, showPlace, shownText } from "./elements.js";
 import { categoryLegend } from "./signs.js";
 import { listenToKeys } from "./keys.js";
-import { linkOf, readLink, showLink } from "./links.js";
+import { linkOf, readLink, showStep, stepShown } from "./links.js";
 import { differenceSentence } from "./panels/changes.js";
 import { detailsPanel } from "./panels/details.js";
 import { panelsOf, type Panel } from "./panels/all.js";
@@ -103,7 +103,7 @@ export class App implements Chooser {
     if (difference !== null && difference.tallies.size === 0) this.measure = this.measures.find(({ name }) => name === HEAT) ?? null;
     this.measure ??= this.measures.find(({ source }) => source === "") ?? null; // numbers that somebody gave
     this.panels = panelsOf(this);
-    this.tabs = new Tabs(parts.tabs, parts.panel, this.panels);
+    this.tabs = new Tabs(parts.tabs, parts.panel, this.panels, (name) => { showStep(name, this.selected !== null); });
     listenToKeys(this);
     this.trail.show(this.scene);
     this.drawing.show(this.scene, this.decoration());
@@ -145,7 +145,7 @@ export class App implements Chooser {
     this.selected = item;
     this.showDetails();
     if (item !== null) this.announce(`${item.kind} ${item.label}`);
-    showLink(item === null || item.kind === "program" ? "#" : linkOf(this.side.name, item));
+    showStep(this.tabs.name, item !== null, item === null || item.kind === "program" ? "#" : linkOf(this.side.name, item));
   }
 
   toggle(item: Item): void {
@@ -300,6 +300,8 @@ export class App implements Chooser {
     const query = new URLSearchParams(location.hash.slice(1)).get("search");
     if (query !== null && query !== this.parts.search.value) this.search(query);
     const link = readLink(location.hash);
+    this.tabs.open(stepShown()?.tab ?? "");
+    showStep(this.tabs.name, stepShown()?.isOpen ?? link !== null);
     if (link === null) {
       if (this.selected !== null) this.select(null);
       return;

@@ -1,6 +1,6 @@
 /** Draws a scene as SVG. Only what is near the seen part exists as elements, so that size does not matter. */
 
-import { curvesOf } from "../layout/curves.js";
+import { curvesOf, withGaps } from "../layout/curves.js";
 import { FONT, HEADER, SIGN, hasSign, titleOf } from "../layout/boxes.js";
 import { labelBox, passedBox } from "../layout/labels.js";
 import type { Box, Scene, Wire } from "../layout/scene.js";
@@ -198,7 +198,7 @@ export class Drawing {
     if (colour !== undefined && !open) shape.style.fill = colour.fill;
     if (height < TOUCHED) group.append(touchArea(box));
     group.append(shape);
-    const sign = { x: x + box.titleX + 14, y: y + (open ? HEADER / 2 + 1 : 13) };
+    const sign = { x: x + 14, y: y + (open ? HEADER / 2 + 1 : 13) };
     if (item.isGroup) group.append(toggleSign(sign, open));
     else if (texts && hasSign(item)) group.append(inked(signOf(categoryOf(item), sign.x, sign.y), "stroke", colour?.ink));
     if (texts && !open) group.append(...boxTexts(box, colour?.ink ?? null));
@@ -278,10 +278,10 @@ function inked(made: SVGElement, part: "fill" | "stroke", ink: string | null | u
   return made;
 }
 
-function boxTexts({ item, x, y, width, open, caption, titleX }: Box, ink: string | null): SVGElement[] {
+function boxTexts({ item, x, y, width, open, caption }: Box, ink: string | null): SVGElement[] {
   const { title, aside, lines } = caption;
   const more = aside === "" ? null : svg("tspan", { class: "aside", dx: 4 }, ` ${aside}`);
-  if (open) return [svg("text", { x: x + titleX + 26, y: y + HEADER / 2 + 5, class: `group-title${item.kind === "run" ? " made" : ""}` }, title, more)];
+  if (open) return [svg("text", { x: x + 26, y: y + HEADER / 2 + 5, class: `group-title${item.kind === "run" ? " made" : ""}` }, title, more)];
   const small = isPassing(item);
   const middle = x + width / 2;
   const first = svg("text", { x: middle + (hasSign(item) ? SIGN / 2 - 1 : 0), y: y + (small ? FONT.small : FONT.first), class: small ? "text" : "title", "text-anchor": "middle" }, title, more);
@@ -314,16 +314,21 @@ function badge(x: number, y: number, text: string, className: string): SVGElemen
   );
 }
 
-/** Returns the line through the points of a wire. */
-function pathOf(points: readonly Point[]): string {
-  const [{ x, y } = { x: 0, y: 0 }] = points;
-  return `M${x},${y}${curvesOf(points).map(([start, a, b, end]) => (start.x === end.x ? `V${end.y}` : `C${a.x},${a.y} ${b.x},${b.y} ${end.x},${end.y}`)).join("")}`;
+/** Returns the line of a wire: a curve that does not begin where the one before ends begins beside a text. */
+function pathOf({ points, gaps }: Wire): string {
+  let last: Point | null = null;
+  return withGaps(curvesOf(points), gaps).map(([start, a, b, end]) => {
+    const move = last?.x === start.x && last.y === start.y ? "" : `M${start.x},${start.y}`;
+    last = end;
+    return move + (start.x === end.x ? `V${end.y}` : `C${a.x},${a.y} ${b.x},${b.y} ${end.x},${end.y}`);
+  }).join("");
 }
 
-function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElement {
+function wirePath(wire: Wire, near: boolean): SVGElement {
+  const { links, arrives, cut } = wire;
   const marks = new Set(links.map(({ from, to, mark }) => mark ?? [from, to].map((item) => item.mark).find((each) => each === "added" || each === "removed") ?? ""));
   const [mark = ""] = marks.size === 1 ? marks : [];
-  return svg("path", { d: pathOf(points), class: `wire ${mark}${near ? " near" : ""}${cut ? " cut" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
+  return svg("path", { d: pathOf(wire), class: `wire ${mark}${near ? " near" : ""}${cut ? " cut" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
 }
 
 function wireText(wire: Wire): SVGElement[] {

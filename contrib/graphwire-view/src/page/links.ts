@@ -21,9 +21,25 @@ export function readLink(hash: string): LinkedItem | null {
   return node === null ? null : { method: given.get("method"), node };
 }
 
-/** Shows a link in the address, if the page has one: a page inside a notebook has none. What is opened is one step of the history, so that Back closes it. */
-export function showLink(link: string): void {
-  if (location.protocol === "about:" || link === (location.hash || "#")) return;
-  if (history.state === null && link !== "#") history.pushState("opened", "", link);
-  else history.replaceState(history.state, "", link);
+/** A step of the history: the tab that is shown, and whether details are open. Other details take the place of those before. */
+interface Step {
+  readonly tab: string;
+  readonly isOpen: boolean;
+  /** Whether the step before is the same without details. */
+  readonly opens: boolean;
+}
+
+/** Shows a link in the address, if the page has one: a page inside a notebook has none. What is shown beside the drawing is a step of the history; to close details is to go back, if that is what went before. */
+export function showStep(tab: string, isOpen: boolean, link = location.href): void {
+  if (location.protocol === "about:") return;
+  const step = stepShown();
+  const url = link === "#" && location.hash === "" ? location.href : link;
+  if (step === null || (step.tab === tab && step.isOpen === isOpen)) history.replaceState({ tab, isOpen, opens: step?.opens === true }, "", url);
+  else if (step.opens && step.tab === tab) history.back();
+  else history.pushState({ tab, isOpen, opens: isOpen && step.tab === tab }, "", url);
+}
+
+/** Returns the step of the history that the browser is at; null for one that begins with an address. */
+export function stepShown(): Step | null {
+  return history.state as Step | null;
 }

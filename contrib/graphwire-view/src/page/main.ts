@@ -158,7 +158,7 @@ function start(): void {
     zoom("−", "Zoom out", () => app?.drawing.camera.zoom(0.8)),
     zoom("⤢", "Show everything", () => app?.fit()),
   );
-  window.addEventListener("hashchange", () => {
+  window.addEventListener("popstate", () => { // by the buttons of the browser, and by another address
     const method = readLink(location.hash)?.method ?? null;
     if (app !== null && opened !== null && method !== null && method !== app.side.name) {
       const given = opened;

@@ -14,15 +14,21 @@ export class Tabs {
     private readonly list: HTMLElement,
     private readonly holder: HTMLElement,
     private readonly panels: readonly Panel[],
+    private readonly chosen: (name: string) => void,
   ) {
-    list.replaceChildren(...panels.map((panel) => html("button", { type: "button", role: "tab", id: `tab-${panel.name}`, "aria-controls": "panel", click: () => { this.show(panel); } }, panel.title)));
+    list.replaceChildren(...panels.map((panel) => html("button", { type: "button", role: "tab", id: `tab-${panel.name}`, "aria-controls": "panel", click: () => { this.choose(panel); } }, panel.title)));
     list.onkeydown = (event) => { this.move(event); };
     this.show(panels[0]);
   }
 
+  /** The name of the chosen panel. */
+  get name(): string {
+    return this.current?.name ?? "";
+  }
+
   /** The name of the panel that is shown; empty while what was found is in its place. */
   get shown(): string {
-    return this.holder.querySelector(".hits") === null ? (this.current?.name ?? "") : "";
+    return this.holder.querySelector(".hits") === null ? this.name : "";
   }
 
   /** Copies of what was found, if that is shown. */
@@ -30,7 +36,17 @@ export class Tabs {
     return Array.from(this.holder.querySelectorAll<HTMLElement>(".hits"), (each) => each.cloneNode(true) as HTMLElement);
   }
 
-  show(panel: Panel | undefined): void {
+  /** Shows the panel of a name, if there is one and another is chosen. */
+  open(name: string): void {
+    if (name !== this.name) this.show(this.panels.find((panel) => panel.name === name));
+  }
+
+  private choose(panel: Panel | undefined): void {
+    this.show(panel);
+    this.chosen(this.name);
+  }
+
+  private show(panel: Panel | undefined): void {
     if (panel === undefined) return;
     this.current = panel;
     for (const tab of this.list.querySelectorAll<HTMLElement>("[role=tab]")) {
@@ -91,7 +107,7 @@ export class Tabs {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined || this.current === undefined) return;
     const at = (this.panels.indexOf(this.current) + step + this.panels.length) % this.panels.length;
-    this.show(this.panels[at]);
+    this.choose(this.panels[at]);
     this.list.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
     event.preventDefault();
   }

@@ -1,8 +1,8 @@
 /** The frames that the middle of the drawing is in, above it once their titles are out of sight. */
 
-import { HEADER, titleOf } from "../layout/boxes.js";
-import { titleWidth } from "../layout/labels.js";
-import { contains, type Rectangle } from "../layout/places.js";
+import { titleOf } from "../layout/boxes.js";
+import { titleBox } from "../layout/labels.js";
+import { contains } from "../layout/places.js";
 import { clipped } from "../layout/text.js";
 import type { Box, Scene } from "../layout/scene.js";
 import type { Item } from "../model/items.js";
@@ -35,7 +35,7 @@ export class Trail {
     const { seen } = this.camera;
     const middle = { x: seen.x + seen.width / 2, y: seen.y + seen.height / 2, width: 0, height: 0 };
     const around = this.frames.filter((frame) => contains(frame, middle));
-    const isHidden = around.every((frame) => contains(seen, titlePlace(frame)));
+    const isHidden = around.every((frame) => contains(seen, titleBox(frame)));
     this.host.hidden = isHidden;
     const items = isHidden ? [] : around.map(({ item }) => item);
     if (items.length === this.shown.length && items.every((item, index) => item === this.shown[index])) return;
@@ -43,10 +43,4 @@ export class Trail {
     this.host.replaceChildren(...items.map((item) => textButton(clipped(titleOf(item), MOST), () => { this.go(item); }, `${item.path}: show this frame`)));
     this.host.scrollLeft = this.host.scrollWidth; // the innermost is seen
   }
-}
-
-/** Where the title of a frame stands. */
-function titlePlace(frame: Box): Rectangle {
-  const x = frame.x + frame.titleX;
-  return { x, y: frame.y, width: Math.min(titleWidth(frame), frame.x + frame.width - x), height: HEADER };
 }
