@@ -338,11 +338,12 @@ STATES = "[graphwire.wire_format]\neager = gw_eager\n.eager = gw_eager\n"
 
 
 @pytest.mark.parametrize(
-    ("first", "states"), one_in(2, [("import", ""), ("use", ""), ("use", STATES), ("import", STATES)])
+    "case", one_in(2, [("import", ""), ("use", ""), ("use", STATES), ("import", STATES)])
 )
 def test_a_plugin_that_looks_something_up_while_it_is_imported_is_found_by_every_thread(
-    first: str, states: str, tmp_path: Path
+    case: tuple[str, str], tmp_path: Path
 ) -> None:
+    first, states = case
     put_distribution(tmp_path, "gw-eager", "1.0", f"[graphwire]\neager = gw_eager\n{states}", gw_eager=EAGER)
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", FIRST_USES, first],
