@@ -194,6 +194,20 @@ shown("keys do what a mouse does", "transformer", async (page) => {
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("role")), "treeitem");
 });
 
+shown("Esc twice at once closes the details once, and stays on the page", "transformer", async (page) => {
+  await page.locator(".box").last().click();
+  await page.locator(".box.selected").waitFor();
+  const address = page.url().split("#")[0];
+  await page.evaluate(() => {
+    const target = document.querySelector("#drawing");
+    for (let press = 0; press < 2; press++) target?.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  });
+  await page.waitForTimeout(300);
+  assert.equal(page.url().split("#")[0], address);
+  assert.equal(await page.locator(".box.selected").count(), 0);
+  await tab(page, "Modules");
+});
+
 const AXE = readFileSync(made("../../node_modules/axe-core/axe.min.js"), "utf8");
 
 /** Lists what axe has against a page. */

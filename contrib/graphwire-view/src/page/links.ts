@@ -35,8 +35,18 @@ export function showStep(tab: string, isOpen: boolean, link = location.href): vo
   const step = stepShown();
   const url = link === "#" && location.hash === "" ? location.href : link;
   if (step === null || (step.tab === tab && step.isOpen === isOpen)) history.replaceState({ tab, isOpen, opens: step?.opens === true }, "", url);
-  else if (step.opens && step.tab === tab) history.back();
+  else if (step.opens && step.tab === tab) goBack();
   else history.pushState({ tab, isOpen, opens: isOpen && step.tab === tab }, "", url);
+}
+
+let isGoingBack = false;
+
+/** Goes back once: the browser takes its time, and whoever presses Esc twice meanwhile would leave the page. */
+function goBack(): void {
+  if (isGoingBack) return;
+  isGoingBack = true;
+  window.addEventListener("popstate", () => { isGoingBack = false; }, { once: true });
+  history.back();
 }
 
 /** Returns the step of the history that the browser is at; null for one that begins with an address. */
