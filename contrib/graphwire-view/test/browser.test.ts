@@ -195,7 +195,9 @@ shown("keys do what a mouse does", "transformer", async (page) => {
 });
 
 shown("Esc twice at once closes the details once, and stays on the page", "transformer", async (page) => {
-  await page.locator(".box").last().click();
+  await page.keyboard.press("/");
+  await page.keyboard.type("layers.0.mlp");
+  await page.keyboard.press("Enter");
   await page.locator(".box.selected").waitFor();
   const address = page.url().split("#")[0];
   await page.evaluate(() => {
