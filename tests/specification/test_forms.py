@@ -40,7 +40,7 @@ DESCRIBED = {kind: describe(kind) for kind in ROOTS}
 RECORDS = {name: record for each in DESCRIBED.values() for name, record in each.records.items()}
 CLASSES = {
     kind.__name__: kind
-    for kind in (*FIELDS, *msgspec.Struct.__subclasses__())
+    for kind in (*msgspec.Struct.__subclasses__(), *FIELDS)  # others may have the name of a record
     if kind.__module__ != "graphwire.viewer"  # its facts of a file are no record of one
 }
 
