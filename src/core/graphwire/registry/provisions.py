@@ -219,6 +219,7 @@ HOOKS: tuple[Hook, ...] = (
 )
 _BY_NAME = {hook.name: hook for hook in HOOKS}
 BY_KIND = {hook.kind: hook for hook in HOOKS}
+"""The hook of each kind of provider."""
 
 
 class Provision(msgspec.Struct, frozen=True):
