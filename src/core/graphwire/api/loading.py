@@ -289,7 +289,7 @@ def load(
     from graphwire.bridge.program import decode_program
 
     return load_with(
-        decode_program,
+        functools.partial(decode_program, spends=True),  # the file is open for this load alone
         file,
         method=method,
         device=device,

@@ -314,12 +314,16 @@ def _encode_examples(
 
 
 def decode_program(
-    request: DecodeRequest, values: tuple[dict[str, Any], dict[str, Any]] | None = None
+    request: DecodeRequest,
+    values: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    *,
+    spends: bool = False,
 ) -> ExportedProgram:
     """Build a program from a validated record and its payloads.
 
     Args:
         values: what `decode_values` returned, if it was called before.
+        spends: as in `decode_graph`.
 
     Raises:
         DecodeError: this installation lacks something that the program needs.
@@ -345,7 +349,11 @@ def decode_program(
     specs = signature.decode_signature(module_record.signature)
     literals = [spec.arg.name for spec in specs.input_specs]
     graph, root = decode_graph(
-        context, module_record.graph, literal_names=literals, paths=(*state, *constants)
+        context,
+        module_record.graph,
+        literal_names=literals,
+        paths=(*state, *constants),
+        spends=spends,
     )
     if module_record.graph.copies:
         signature.set_output_names(specs.output_specs, graph)

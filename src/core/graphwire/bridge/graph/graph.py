@@ -285,6 +285,10 @@ def _encode_call(scope: EncodeScope, node: torch.fx.Node) -> schema.Node:
 # ----------------------------------------------------------------------------------------------------- decode
 
 
+_SPENT = schema.Node("", [], [], {})
+"""Stands for a record that was freed."""
+
+
 class _GraphScope(DecodeScope):
     """The scope of the graph that is being decoded, with the attributes of its module."""
 
@@ -392,6 +396,7 @@ def decode_graph(
     literal_names: Sequence[str | None] = (),
     held: Mapping[str, str] = MappingProxyType({}),
     paths: Collection[str] = (),
+    spends: bool = False,
 ) -> tuple[torch.fx.Graph, torch.nn.Module]:
     """Decode a graph to an FX graph, and the module whose attributes it reads.
 
@@ -399,6 +404,8 @@ def decode_graph(
         literal_names: the name of each input in the signature, for inputs that have no name themselves.
         held: the attributes to read inputs from, by the name of the input. Other inputs are placeholders.
         paths: the weights and constants of the program.
+        spends: whether each node's record is freed once it is decoded, since nothing reads it any more. It is in the processor's
+            cache then, and what is made next takes its memory.
 
     Raises:
         DecodeError: the record does not match this installation; `place` names the part.
@@ -410,6 +417,8 @@ def decode_graph(
     with located(lambda: f"graph.nodes[{index}] ({node.name or node.target})"):
         for index, node in enumerate(record.nodes):  # noqa: B007 # the place names it
             _decode_call(scope, node)
+            if spends:
+                record.nodes[index] = _SPENT
     _decode_output(scope)
     if scope._attributes or held or record.copies or record.placed:
         context.in_order = False
