@@ -24,7 +24,16 @@ from inside.analysis import (
 from inside.schema import from_tree, to_tree
 
 from graphwire.errors import ValidationError
-from graphwire.schema import Argument, GraphArgument, InputSpec, OutputSpec, Program, SequenceValue, SymInt
+from graphwire.schema import (
+    Argument,
+    GraphArgument,
+    InputSpec,
+    OutputSpec,
+    Program,
+    SequenceValue,
+    SymInt,
+    calls_in,
+)
 
 Tree = dict[str, Any]
 Found = list[tuple[str, str]]
@@ -256,6 +265,24 @@ def test_check_raises_one_error_with_every_problem(tree):
         check_valid(from_tree(tree, Program))
     assert len(raised.value.problems) == len(expected)
     assert expected[0][0] in str(raised.value)
+
+
+def test_a_bad_target_is_reported_wherever_it_stands(tree):
+    nodes = graph_of(tree)["nodes"]
+    for node in nodes:
+        node["target"] = "torch.ops.aten.relu.default()"
+    expected = [(f"graph_module.graph.nodes[{index}].target", "target") for index in range(len(nodes))]
+    assert [each for each in found_in(tree) if each in expected] == expected
+
+
+def test_the_operators_of_all_graphs_are_found(tree):
+    program = from_tree(tree, Program)
+    calls = check_valid(program)
+    assert COND in calls
+    assert "torch.ops.aten.mul.Tensor" in calls  # in a branch of the condition alone
+    found = calls_in(program.graph_module.graph)
+    assert calls.keys() == found.keys()
+    assert all(node.target == target for target, node in calls.items())
 
 
 def test_a_bad_expression_is_reported_wherever_it_stands(tree):

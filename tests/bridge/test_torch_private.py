@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -91,6 +92,15 @@ def test_what_is_remembered_of_one_fake_tensor_is_not_of_another() -> None:
         assert str(one.nonzero().shape[0]) == str(places.shape[0])
         assert str(other.nonzero().shape[0]) != str(places.shape[0])
     assert one.untyped_storage()._cdata != other.untyped_storage()._cdata
+
+
+def test_the_attributes_of_a_fake_tensor_take_no_more_memory_than_those_of_torchs() -> None:
+    make = FakeTensors(DecodedMode()).maker(torch.device("cpu"), False)
+    with FakeTensorMode():
+        made = torch.empty(3)
+    ours = make(torch.empty(3, device="meta"))
+    assert vars(ours).keys() == vars(made).keys()
+    assert sys.getsizeof(vars(ours)) <= sys.getsizeof(vars(made))
 
 
 def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:

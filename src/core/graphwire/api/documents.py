@@ -192,14 +192,16 @@ class ProgramRecords(msgspec.Struct, frozen=True):
     """The steps from there."""
     renamed: list[tuple[str, str]]
     """The weights that were renamed, each with its new name."""
+    calls: Mapping[str, schema.Node]
+    """The operators that the program calls, each with one of its nodes."""
 
 
 def read_records(package: Package, name: str) -> ProgramRecords:
     """Return the checked records of a program."""
     program, version, taken = program_at_current_schema(package.program_or_tree_of(name))
     renamed = sanitize_weight_names(program) if package.layout.spec.is_flat else []
-    check_valid(program)
-    return ProgramRecords(program, version, taken, renamed)
+    calls = check_valid(program)
+    return ProgramRecords(program, version, taken, renamed, calls)
 
 
 def program_at_current_schema(document: Program | Tree) -> tuple[Program, Version, list[AppliedStep]]:
@@ -490,9 +492,13 @@ class ProgramAtInstalledOpsets(msgspec.Struct, frozen=True):
 
 
 def at_installed_opsets(
-    program: Program, registry: Registry, unknown_ops: planner.UnknownOps
+    program: Program, registry: Registry, unknown_ops: planner.UnknownOps, calls: Mapping[str, schema.Node]
 ) -> ProgramAtInstalledOpsets:
-    """Bring a validated program to the installed opsets, and its operators to the form of the installed torch."""
+    """Bring a validated program to the installed opsets, and its operators to the form of the installed torch.
+
+    Args:
+        calls: the operators that it calls, as of `check_valid`.
+    """
     from graphwire.bridge.context import OpaqueOrigin
     from graphwire.bridge.graph.operators import signature_mismatches
     from graphwire.bridge.torch_compat.private import parameters_of
@@ -508,7 +514,9 @@ def at_installed_opsets(
         origin = OpaqueOrigin(versions, kept, own_forms="calls" in program.requires)
     rewritten: list[AppliedStep] = []
     changed = _applied(program, plan, registry)
-    formed, calls = changed, schema.calls_in(changed.graph_module.graph)
+    formed = changed
+    if changed is not program:
+        calls = schema.calls_in(changed.graph_module.graph)
     if not planner.CHANGED.isdisjoint(calls):
         formed = planner.with_forms(changed, lambda: planner.forms_of_parameters(parameters_of), rewritten)
         calls = schema.calls_in(formed.graph_module.graph)
@@ -517,12 +525,13 @@ def at_installed_opsets(
         problems = [each for each in problems if each.kind != "no-operator"]
     if problems:
         raise _invalid(plan, problems)
-    had = {id(node) for node in program.graph_module.graph.nodes} if changed is not program else ()
-    upgraded = (
-        index for index, node in enumerate(formed.graph_module.graph.nodes) if had and id(node) not in had
-    )
+    upgraded: frozenset[int] = frozenset()
+    if changed is not program:
+        had = {id(node) for node in program.graph_module.graph.nodes}
+        nodes = enumerate(formed.graph_module.graph.nodes)
+        upgraded = frozenset(index for index, node in nodes if id(node) not in had)
     marked = planner.marked_operators(formed)
-    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked, plan, frozenset(upgraded), calls)
+    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked, plan, upgraded, calls)
 
 
 def program_after_plan(program: Program, plan: planner.Plan, registry: Registry) -> Program:

@@ -330,9 +330,9 @@ def _inspect_program(source: Program | ExportedProgram, registry: Registry) -> I
     if not isinstance(program, Program):
         program, payloads = to_schema(program, registry=registry)
     held = Payloads() if payloads is None else payloads
-    check_valid(program)
+    calls = check_valid(program)
     version = Version(program.schema_version.major, program.schema_version.minor)
-    records = ProgramRecords(program, version, [], [])
+    records = ProgramRecords(program, version, [], [], calls)
     report = build_load_report(records, held, registry, method=DEFAULT_METHOD)
     summary = summarize(
         program,

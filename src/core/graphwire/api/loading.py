@@ -190,7 +190,8 @@ def decode_from(
             archive.check_weights(name)
         report = archive.report(name) if reports else None
         dropped: list[Omission] = []
-        installed = at_installed_opsets(program, archive.registry, unknown_ops)
+        calls = archive.records_of(name).calls
+        installed = at_installed_opsets(program, archive.registry, unknown_ops, calls)
         program = installed.program
         regrouped: list[StepReport] = []
         if names:

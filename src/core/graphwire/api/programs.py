@@ -287,8 +287,7 @@ def from_schema(
     check_kind(
         "payloads", payloads, Payloads, DecodeError, "Those of `archive.payloads_of(method)` or to_schema"
     )
-    check_valid(program)
-    installed = at_installed_opsets(program, registry, unknown_ops)
+    installed = at_installed_opsets(program, registry, unknown_ops, check_valid(program))
     program = with_group_names(installed.program, names)
     if is_in_job():
         check_process_groups(program, registry, names)

@@ -395,10 +395,10 @@ def _is_good_node(walk: Walk, scope: Scope, node: schema.Node) -> bool:
     Defines the results of a valid node. `_check_indices` checks stack traces and origins of all nodes together.
     """
     target = node.target
-    if target not in walk.good_targets:
+    if target not in walk.calls:
         if not is_operator_name(target):
             return False
-        walk.good_targets.add(target)
+        walk.calls[target] = node
     if node.propagate:
         return False
     inputs, outputs, defined, alone = node.inputs, node.outputs, scope.defined, walk.alone
@@ -438,8 +438,10 @@ def _is_good_node(walk: Walk, scope: Scope, node: schema.Node) -> bool:
 
 
 def _check_node(walk: Walk, scope: Scope, place: Place, node: schema.Node, nesting: int) -> None:
-    if node.target not in walk.good_targets:
+    if node.target not in walk.calls:
         check_target(walk, (place, ".target"), node.target)
+        if node.target in walk.good_targets:
+            walk.calls[node.target] = node
     given: set[str] = set()
     for index, named in enumerate(node.inputs):
         name, here = named.name, (place, ".inputs", index)

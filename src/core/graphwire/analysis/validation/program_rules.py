@@ -76,6 +76,7 @@ from graphwire.schema import (
     GraphSignature,
     InputSpec,
     ModuleCallSignature,
+    Node,
     PayloadMeta,
     Program,
     RangeConstraint,
@@ -94,6 +95,10 @@ def validate(program: Program, sound: Mapping[int, Any] = MappingProxyType({})) 
         sound: lists of inputs of nodes, by id, that need no check: each input has a legal name, and is a literal or refers to a
             value that a node before it makes.
     """
+    return _walked(program, sound).problems
+
+
+def _walked(program: Program, sound: Mapping[int, Any] = MappingProxyType({})) -> Walk:
     walk = Walk(program, sound)
     try:
         _check_graph_module(walk, (None, "graph_module"), program.graph_module)
@@ -104,16 +109,21 @@ def validate(program: Program, sound: Mapping[int, Any] = MappingProxyType({})) 
         _check_plugins(walk, program)
     except RecursionError:
         walk.report((None, "graph_module"), "too-deep", "nested too deeply for the remaining stack")
-    return walk.problems
+    return walk
 
 
-def check_valid(program: Program) -> None:
+def check_valid(program: Program) -> Mapping[str, Node]:
     """Check that a program is valid.
+
+    Returns:
+        The operators that its graphs call, each with one of its nodes.
 
     Raises:
         ValidationError: it is not valid; the error lists every problem.
     """
-    _raise(program, validate(program))
+    walk = _walked(program)
+    _raise(program, walk.problems)
+    return walk.calls
 
 
 def check_payloads(program: Program, *tables: Mapping[str, PayloadMeta]) -> None:

@@ -248,6 +248,8 @@ class Walk:
         """The kind and message of each fault of a call's input spec, by the spec and whether torch generates names for the
         positional arguments."""
         self.good_targets: set[str] = set()
+        self.calls: dict[str, Node] = {}
+        """The operators that are called so far, each with the first of its nodes."""
         self.good_devices: set[tuple[str, int | None]] = {("cpu", None)}
         self.alone = Argument()
         """With the `as_tensor` of an argument, it equals the argument if that has no other variant. Comparing them takes a third

@@ -415,7 +415,7 @@ def decode_graph(
         for index, argument in enumerate(record.inputs):
             _decode_placeholder(scope, index, argument, record.input_names or literal_names)
     with located(lambda: f"graph.nodes[{index}] ({node.name or node.target})"):
-        for index, node in enumerate(record.nodes):  # noqa: B007 # the place names it
+        for index, node in enumerate(record.nodes):
             _decode_call(scope, node)
             if spends:
                 record.nodes[index] = _SPENT
