@@ -168,7 +168,7 @@ def save(
     stripped = check_strip(strip)
     added = {} if "extra_files" in stripped else bytes_of_extra_files(extra_files)
     outside = not isinstance(weights, Default)
-    with paused_gc():  # Until the records are freed: a collection then finds nothing of them.
+    with paused_gc():  # Until all is freed that is made here: a collection then finds nothing of it.
         encoded = _encoded(
             program,
             registry,
@@ -197,6 +197,7 @@ def save(
                 from graphwire.api.saved_weights import references_for
 
                 references = references_for(encoded, file, weights, registry)
+            del encoded  # The records are in the processor's cache still, and what follows takes their memory.
             save_package(
                 file,
                 documents,
@@ -207,7 +208,7 @@ def save(
                 references=references,
                 dropped_examples=unpacked,
             )
-        del encoded, documents, hashing, digests
+        del documents, hashing, digests
     done = done.with_unpacked(unpacked)
     warn_of_dropped(done.dropped)
     if report is not None:
