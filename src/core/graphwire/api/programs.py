@@ -197,7 +197,9 @@ def save(
                 from graphwire.api.saved_weights import references_for
 
                 references = references_for(encoded, file, weights, registry)
-            del encoded  # The records are in the processor's cache still, and what follows takes their memory.
+            del (
+                encoded
+            )  # The records are in the processor's cache still, and what follows takes their memory.
             save_package(
                 file,
                 documents,

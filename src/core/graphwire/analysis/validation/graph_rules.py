@@ -438,10 +438,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: schema.Node) -> bool:
 
 
 def _check_node(walk: Walk, scope: Scope, place: Place, node: schema.Node, nesting: int) -> None:
-    if node.target not in walk.calls:
-        check_target(walk, (place, ".target"), node.target)
-        if node.target in walk.good_targets:
-            walk.calls[node.target] = node
+    check_target(walk, (place, ".target"), node.target)
     given: set[str] = set()
     for index, named in enumerate(node.inputs):
         name, here = named.name, (place, ".inputs", index)

@@ -247,9 +247,8 @@ class Walk:
         self.in_specs: dict[tuple[str, bool], list[tuple[str, str]]] = {}
         """The kind and message of each fault of a call's input spec, by the spec and whether torch generates names for the
         positional arguments."""
-        self.good_targets: set[str] = set()
         self.calls: dict[str, Node] = {}
-        """The operators that are called so far, each with the first of its nodes."""
+        """The operators that are called so far, by names that are legal, each with the first of its nodes."""
         self.good_devices: set[tuple[str, int | None]] = {("cpu", None)}
         self.alone = Argument()
         """With the `as_tensor` of an argument, it equals the argument if that has no other variant. Comparing them takes a third
@@ -316,11 +315,7 @@ def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> No
 
 
 def check_target(walk: Walk, place: Place | None, target: str) -> None:
-    if target in walk.good_targets:
-        return
-    if is_operator_name(target):
-        walk.good_targets.add(target)
-    else:
+    if target not in walk.calls and not is_operator_name(target):
         walk.report(
             place, "target", f"{quoted(target)} is not an operator name such as torch.ops.aten.add.Tensor"
         )
