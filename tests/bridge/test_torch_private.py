@@ -20,6 +20,7 @@ from inside.bridge import (
     FakeTensors,
     WaitingForward,
     allow_tracing,
+    given_to,
     no_torch_function,
     reserve_unbacked,
 )
@@ -101,6 +102,13 @@ def test_the_attributes_of_a_fake_tensor_take_no_more_memory_than_those_of_torch
     ours = make(torch.empty(3, device="meta"))
     assert vars(ours).keys() == vars(made).keys()
     assert sys.getsizeof(vars(ours)) <= sys.getsizeof(vars(made))
+
+
+def test_what_is_given_to_a_node_is_what_its_properties_return() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    node = graph.call_function(torch.ops.aten.add.Tensor, (x, [1, x]), {"alpha": 2})
+    assert given_to(node) == (node.args, node.kwargs)
 
 
 def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:

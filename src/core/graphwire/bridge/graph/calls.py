@@ -15,6 +15,7 @@ from graphwire.bridge.context import Operator
 from graphwire.bridge.graph.arguments import Scope, decode_argument, encode_argument
 from graphwire.bridge.graph.operators import call_of
 from graphwire.bridge.graph.values import EncodeScope
+from graphwire.bridge.torch_compat import private
 from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.registry.calls import blamed
 from graphwire.registry.interfaces import NodeCodec
@@ -137,7 +138,7 @@ def _is_list(argument: Argument) -> bool:
 
 
 def _encode_by_schema(scope: EncodeScope, called: Operator, node: torch.fx.Node) -> list[NamedArgument]:
-    args, kwargs, nodes = node.args, node.kwargs, scope.nodes
+    (args, kwargs), nodes = private.given_to(node), scope.nodes
     if type(args) is not tuple or kwargs:
         args, kwargs = _arguments_of(node)
     inputs: list[NamedArgument] = []

@@ -11,6 +11,7 @@ import torch
 
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.torch_compat.code_text import ambiguous_inputs, has_own_code
+from graphwire.bridge.torch_compat.private import given_to
 from graphwire.errors import shown, warn
 from graphwire.registry.interfaces import OWN_METADATA, TORCH_METADATA
 from graphwire.schema import Graph, ValueMetadata
@@ -40,7 +41,7 @@ def note_unsaved(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
         context.unsaved.setdefault(f"meta[{key:.80}] of {whose}", "")
     for op in _WITHOUT_ARGUMENTS:
         for node in module.graph.find_nodes(op=op):
-            if op == "output" or node.args or node.kwargs or "unbacked_bindings" in node.meta:
+            if op == "output" or any(given_to(node)) or "unbacked_bindings" in node.meta:
                 _note_arguments(context, node)
     for node in nodes:
         if node.type is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from operator import mul
 from types import MappingProxyType
 from typing import Any
 
@@ -313,8 +315,9 @@ def _strided(described: TensorMeta) -> StridedTensor:
     needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
     if sizes is None or strides is None or offset is None or needed is None:
         raise errors.ArchiveError("the sizes, strides and offset describe no tensor")
-    is_row = offset == 0 and strides == [1] and sizes != [0]
-    return StridedTensor(described, dtype, sizes, strides, offset, needed, is_row)
+    row_major = [*accumulate(sizes[:0:-1], mul, initial=1)][::-1]
+    is_dense = offset == 0 and 0 not in sizes and strides == row_major
+    return StridedTensor(described, dtype, sizes, strides, offset, needed, is_dense)
 
 
 def _with_elements(

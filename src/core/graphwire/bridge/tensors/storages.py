@@ -440,8 +440,9 @@ class StridedTensor(NamedTuple):
     offset: int
     nbytes: int
     """How many bytes, from its storage's start, it needs."""
-    is_row: bool
-    """Whether it is a vector of neighbours from the start of its storage."""
+    is_dense: bool
+    """Whether its elements, at least one in at least one dimension, are in their order and without gaps from the start of its
+    storage."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -493,16 +494,16 @@ class StorageTable(Resource):
             ArchiveError: the record is too short for it.
         """
         key = (name, device)
-        _, dtype, _, _, _, needed, is_row = form
+        _, dtype, sizes, strides, offset, needed, is_dense = form
         # The first of a record on the CPU has the whole storage: setting it again takes half the time of making another one.
         if dtype in self._of_buffers and key not in self._bytes and device == _CPU:
             record = self.records.get(name)
             if record is not None and (nbytes := record.nbytes) and not nbytes % dtype.itemsize:
                 whole = self._bytes[key] = torch.frombuffer(record.view(), dtype=dtype)
-                if is_row and nbytes == needed:
-                    return whole
+                if is_dense and nbytes == needed:  # to set sizes alone takes half the time
+                    return whole if len(sizes) == 1 else whole.resize_(*sizes)
                 _check_reach(form, nbytes)
-                return whole.as_strided_(form.sizes, form.strides, form.offset)
+                return whole.as_strided_(sizes, strides, offset)
         return set_on(_without_elements(dtype, device), self.storage(name, device), form)
 
     def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:

@@ -304,6 +304,9 @@ class no_torch_function(Resource):  # noqa: N801 # as torch names its own
             self._guard.__exit__(None, None, None)
 
 
+given_to = operator.attrgetter("_args", "_kwargs")
+"""Returns the positional arguments of a node and those by keyword. torch's properties call Python for each."""
+
 _FACTS = ("layout", "shape", "dtype", "requires_grad", "_has_symbolic_sizes_strides")
 _facts = operator.attrgetter(*_FACTS, "device")
 facts_of_fake = operator.attrgetter(
