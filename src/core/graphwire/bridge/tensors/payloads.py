@@ -289,7 +289,18 @@ def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str) -> to
         _check_strided(described)
         tensor = tensor_metas.decode_tensor_meta(context, described, input_value=True)
     else:
-        tensor = _with_elements(context, meta, described, folder)
+        found = context.strided.get(id(described))
+        if found is None:
+            found = context.strided[id(described)] = _strided(described)
+        table, name = context.table, meta.shared or folder + meta.path_name
+        if meta.placement == "meta":
+            empty = torch.empty(0, dtype=found.dtype, device="meta")
+            tensor = empty.as_strided(found.sizes, found.strides, found.offset)
+        elif table.graph_only and (folder != CONSTANTS or meta.shared is not None):
+            empty = torch.empty(0, dtype=found.dtype, device="meta")
+            tensor = set_on(empty, table.empty_storage(name, found.nbytes), found)
+        else:
+            tensor = table.tensor(name, tensor_metas.decode_device(context, described.device), found)
     if meta.conj:
         tensor = tensor.conj()
     if meta.neg:
@@ -318,24 +329,6 @@ def _strided(described: TensorMeta) -> StridedTensor:
     row_major = [*accumulate(sizes[:0:-1], mul, initial=1)][::-1]
     is_dense = offset == 0 and 0 not in sizes and strides == row_major
     return StridedTensor(described, dtype, sizes, strides, offset, needed, is_dense)
-
-
-def _with_elements(
-    context: DecodeContext, meta: PayloadMeta, described: TensorMeta, folder: str
-) -> torch.Tensor:
-    table = context.table
-    key = id(described)
-    found = context.strided.get(key)
-    if found is None:
-        found = context.strided[key] = _strided(described)
-    if meta.placement == "meta":
-        empty = torch.empty(0, dtype=found.dtype, device="meta")
-        return empty.as_strided(found.sizes, found.strides, found.offset)
-    name = meta.shared or folder + meta.path_name
-    if table.graph_only and (folder != CONSTANTS or meta.shared is not None):
-        empty = torch.empty(0, dtype=found.dtype, device="meta")
-        return set_on(empty, table.empty_storage(name, found.nbytes), found)
-    return table.tensor(name, tensor_metas.decode_device(context, described.device), found)
 
 
 # -------------------------------------------------- compares weights and constants with the graph's description of them

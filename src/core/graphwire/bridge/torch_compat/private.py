@@ -410,8 +410,11 @@ def parameter_of(tensor: torch.Tensor, requires_grad: bool) -> torch.Tensor:
     """Return `torch.nn.Parameter(tensor, requires_grad)`, without the constructor's checks of the type, which take as long."""
     if type(tensor) is not torch.Tensor:
         return torch.nn.Parameter(tensor, requires_grad)
-    parameter: torch.Tensor = torch.Tensor._make_subclass(torch.nn.Parameter, tensor, requires_grad)
+    parameter: torch.Tensor = _make_subclass(_Parameter, tensor, requires_grad)
     return parameter
+
+
+_make_subclass, _Parameter = torch.Tensor._make_subclass, torch.nn.Parameter
 
 
 class _GraphModuleWithoutCode(torch.fx.GraphModule):

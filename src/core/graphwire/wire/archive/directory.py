@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Iterator
@@ -26,10 +27,19 @@ LOCAL_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 """magic, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length"""
 
+
+@functools.lru_cache
+def named_header(name_bytes: int) -> struct.Struct:
+    """Return the layout of a local header with its name, of so many bytes; without what nobody reads: version and times."""
+    return struct.Struct(f"<4s2x2H4x3I2H{name_bytes}s")
+
+
 CENTRAL_MAGIC = b"PK\x01\x02"
 CENTRAL_ENTRY = struct.Struct("<4s6H3I5H2I")
 """magic, version made by, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length,
 comment length, disk, internal attributes, external attributes, offset of the local header"""
+_READ_ENTRY = struct.Struct("<4s4x2H4x3I4H6xI")
+"""`CENTRAL_ENTRY` without what nobody reads: versions, times, attributes."""
 
 END_MAGIC = b"PK\x05\x06"
 END = struct.Struct("<4s4H2IH")
@@ -107,7 +117,7 @@ def _damaged(problem: str, record: str = "") -> ArchiveError:
     return ArchiveError(problem, place=f"record {record!r}" if record else "", remedy=_REMEDY)
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """The directory's entry for one member."""
 
     name: str
@@ -258,20 +268,30 @@ def _read_entries(directory: bytes, count: int, limit: int, limits: Limits) -> l
     """Return the entries of the directory. Records must end before offset `limit`."""
     rows: list[_Row] = []
     position, end = 0, len(directory)
+    unpack, entry_bytes, longest = _READ_ENTRY.unpack_from, CENTRAL_ENTRY.size, limits.name_bytes
     for _ in range(count):
-        names_at = position + CENTRAL_ENTRY.size
+        names_at = position + entry_bytes
         if names_at > end:
             raise _damaged("the archive's directory is cut short")
-        magic, _, _, flags, method, _, _, crc, stored_bytes, size, *lengths, disk, _, _, offset = (
-            CENTRAL_ENTRY.unpack_from(directory, position)
-        )
-        name_bytes, extra_bytes, comment_bytes = lengths
+        (
+            magic,
+            flags,
+            method,
+            crc,
+            stored_bytes,
+            size,
+            name_bytes,
+            extra_bytes,
+            comment_bytes,
+            disk,
+            offset,
+        ) = unpack(directory, position)
         position = names_at + name_bytes + extra_bytes + comment_bytes
         if magic != CENTRAL_MAGIC or position > end:
             raise _damaged("the archive's directory is damaged")
         raw_name = directory[names_at : names_at + name_bytes]
-        if name_bytes > limits.name_bytes:
-            raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
+        if name_bytes > longest:
+            raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {longest:,}")
         try:
             name = raw_name.decode("utf-8" if flags & FLAG_UTF8 else "cp437")
         except UnicodeDecodeError as error:

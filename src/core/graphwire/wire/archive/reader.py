@@ -506,19 +506,19 @@ def _check(entry: zip_layout.Entry, crc: int) -> None:
 
 def _data_offset(source: Source, entry: zip_layout.Entry) -> int:
     """Return the offset of a record's data, after comparing its local header with the directory."""
-    size = zip_layout.LOCAL_HEADER.size
-    read = source.read_header if type(source) is FileSource else source.read_at
-    name = entry.raw_name
-    length = len(name)
-    header = read(entry.offset, size + length)
-    magic, _, flags, method, _, _, crc, stored_bytes, full_size, name_bytes, extra_bytes = (
-        zip_layout.LOCAL_HEADER.unpack_from(header)
+    length = len(entry.raw_name)
+    layout = zip_layout.named_header(length)
+    memory = source.memory if type(source) is FileSource else None
+    magic, flags, method, crc, stored_bytes, full_size, name_bytes, extra_bytes, name = (
+        layout.unpack(source.read_at(entry.offset, layout.size))
+        if memory is None
+        else layout.unpack_from(memory, entry.offset)
     )
-    start: int = entry.offset + size + name_bytes + extra_bytes
+    start: int = entry.offset + layout.size + extra_bytes
     if (
         magic != zip_layout.LOCAL_MAGIC
         or method != entry.method
-        or not header.endswith(name, size)
+        or name != entry.raw_name
         or name_bytes != length
         or (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
         or (

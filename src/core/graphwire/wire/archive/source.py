@@ -299,6 +299,8 @@ class FileSource:
         self._descriptor: _Descriptor | None = _Descriptor(file)
         self._memory: dict[None, memoryview] = {}
         """All bytes as private memory, under the key None, once it exists."""
+        self.memory: memoryview | None = None
+        """That memory, if the bytes were read and not mapped: what no view of `map` has, headers, may be read from it."""
         self._start = start
         self.size = size - start
         self.skew = start % ALIGNMENT if self.size > READ_WHOLE else 0
@@ -319,12 +321,6 @@ class FileSource:
             parts.append(os.pread(descriptor.number, size, offset))
         return b"".join(parts)
 
-    def read_header(self, offset: int, size: int) -> bytes:
-        """Return the bytes of a range that no view of `map` has: from memory, where that has the whole file."""
-        if self.size > READ_WHOLE or (memory := self._memory.get(None)) is None:
-            return self.read_at(offset, size)
-        return bytes(memory[offset : offset + size])
-
     def read_into(self, offset: int, memory: memoryview) -> None:
         descriptor = self._open_descriptor()
         offset += self._start
@@ -339,6 +335,7 @@ class FileSource:
         memory = self._memory.get(None)
         if memory is None:  # as once it is closed
             memory = self._memory.setdefault(None, self._private(0, self.size))
+            self.memory = memory if self.size <= READ_WHOLE else None
         return memory[offset : offset + size]
 
     def map_anew(self, offset: int, size: int) -> memoryview:
@@ -370,6 +367,7 @@ class FileSource:
 
     def close(self) -> None:
         self._descriptor = None
+        self.memory = None
         self._memory.clear()  # its views keep it alive
 
     def _open_descriptor(self) -> _Descriptor:
