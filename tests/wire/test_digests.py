@@ -111,18 +111,26 @@ def test_what_shares_a_digest_does_not_depend_on_who_hashes_it(
         graphwire.convert(source, stream, format="json")
         assert records(stream.getvalue()) == records(many)
     hashed_by: set[str] = set()
-    together = digests._Thread.hash_all
+    begun = threading.Event()
+    together, helped = digests._Thread.hash_all, digests._Group.hash_here
 
     def told(thread: Any, views: Sequence[memoryview]) -> Any:
         hashed_by.add(threading.current_thread().name)
+        begun.set()
         return together(thread, views)
+
+    def helped_later(group: Any) -> None:
+        assert begun.wait(60)  # a thread that has had no turn by then hashes nothing
+        helped(group)
 
     monkeypatch.setattr(digests._Thread, "hash_all", told)
     monkeypatch.setattr(digests, "_processors", lambda: 1)
     assert graphwire.dumps(graphwire.loads(many)) == many
     assert hashed_by == set()
     monkeypatch.setattr(digests, "_processors", lambda: 4)
-    assert graphwire.dumps(graphwire.loads(many)) == many
+    with monkeypatch.context() as patched:
+        patched.setattr(digests._Group, "hash_here", helped_later)
+        assert graphwire.dumps(graphwire.loads(many)) == many
     assert hashed_by == {"graphwire-sha256_0"}, (
         "the one that writes helps in the end, and copies nothing for it"
     )
