@@ -197,9 +197,8 @@ def save(
                 from graphwire.api.saved_weights import references_for
 
                 references = references_for(encoded, file, weights, registry)
-            del (
-                encoded
-            )  # The records are in the processor's cache still, and what follows takes their memory.
+            # The records are in the processor's cache still, and what follows takes their memory.
+            del encoded
             save_package(
                 file,
                 documents,
