@@ -6,10 +6,12 @@ import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from growth import calls_of
+from inside.bridge import decode_program
 from this_torch import RELEASE
 from torch.export import ExportedProgram
 
@@ -96,6 +98,26 @@ def test_a_module_of_a_file_answers_for_a_quarter_of_the_calls_of_a_program_and_
     module = calls_of(lambda: graphwire.load_module(io.BytesIO(data))(*args, **kwargs), again=True)
     through_program = calls_of(lambda: graphwire.loads(data).module()(*args, **kwargs), again=True)
     assert module < 0.25 * through_program
+
+
+def test_a_load_keeps_no_record_of_a_node_that_it_has_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = []
+
+    def remembered(request: Any, *args: Any, **options: Any) -> ExportedProgram:
+        kept.append(request.record.graph_module.graph.nodes)
+        return decode_program(request, *args, **options)
+
+    monkeypatch.setattr(sys.modules[decode_program.__module__], "decode_program", remembered)
+    data = graphwire.dumps(chain(10))
+    loaded = graphwire.loads(data)
+    assert len(loaded.graph.nodes) == 12
+    assert [node.target for node in kept.pop()] == [""] * 10
+    with graphwire.open(data) as archive:  # what its caller still reads stays
+        (method,) = archive.methods
+        program, payloads = archive.program_of(method), archive.payloads_of(method)
+        assert str(graphwire.from_schema(program, payloads).graph) == str(loaded.graph)
+        assert str(archive.module().graph) == str(archive.module().graph)
+        assert {node.target for node in program.graph_module.graph.nodes} == {"torch.ops.aten.relu.default"}
 
 
 @pytest.mark.parametrize("format", ["json", "msgpack", "cbor"])

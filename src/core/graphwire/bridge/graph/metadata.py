@@ -111,9 +111,6 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
     for key, text in record.metadata.items():
         if key == "from_node" and not context.describes:
             continue
-        if key == "torch_fn" and text and key not in meta:  # each node has another one
-            meta[key] = tuple(text.split(";"))
-            continue
         known = texts.get((key, text))
         if known is None:
             known = texts[key, text] = _decode_text(context, key, text)
