@@ -209,14 +209,14 @@ def first_reader(program: schema.Program, *, is_json: bool) -> str:
     if program.requires or not is_json:
         return OURS_FIRST
     newest, targets = max([_ARCHIVE, *_fields_since(program)]), set()
-    for graph in schema.graphs_in(program.graph_module.graph):
-        top = graph is program.graph_module.graph
+    graphs = [program.graph_module.graph]
+    for graph in graphs:  # grows while it is walked
         metas = graph.tensor_values.values()
         for meta in dict(zip(map(id, metas), metas, strict=True)).values():  # most are shared
             if meta.dtype in _NEW_TYPES:
                 newest = max(newest, _NEW_TYPES[meta.dtype])
         targets |= {node.target for node in graph.nodes}
-        for since in _needed(graph, top):
+        for since in _needed(graph, graphs):
             if since is None:
                 return OURS_FIRST
             newest = max(newest, since)
@@ -250,8 +250,13 @@ def _fields_since(program: schema.Program) -> Iterator[schema.Version]:
             yield since
 
 
-def _needed(graph: schema.Graph, top: bool) -> Iterator[schema.Version | None]:
-    """Return the first schema whose reader reads each argument of a graph beyond the oldest ones; None if no reader does."""
+def _needed(graph: schema.Graph, graphs: list[schema.Graph]) -> Iterator[schema.Version | None]:
+    """Return the first schema whose reader reads each argument of a graph beyond the oldest ones; None if no reader does.
+
+    Args:
+        graphs: the graphs of the program so far, of which the first is the outermost; receives those inside this one.
+    """
+    top = graph is graphs[0]
     for node in graph.nodes:
         nameless = False
         for named in node.inputs:
@@ -262,8 +267,13 @@ def _needed(graph: schema.Graph, top: bool) -> Iterator[schema.Version | None]:
                 and argument.as_int is None
                 and argument.as_ints is None
                 and argument.as_float is None
-                and (astuple(argument)[_OLD:] != _NO_NEW or argument.as_scalar_type in _NEW_TYPES)
+                and (
+                    argument.as_graph is not None
+                    or astuple(argument)[_OLD:] != _NO_NEW
+                    or argument.as_scalar_type in _NEW_TYPES
+                )
             ):
+                graphs += schema.subgraphs_in(argument)
                 yield _since(argument, "argument")
         if nameless and is_nameless(node.target, ("",)):
             yield None

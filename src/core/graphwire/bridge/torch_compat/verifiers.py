@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice, takewhile
 from typing import Any
 
 import torch
@@ -142,9 +143,10 @@ def _check(verifier: Verifier, program: torch.export.ExportedProgram, signature:
 def _without_parameters(program: torch.export.ExportedProgram, signature: Any) -> _CachedAttributes:
     """Return the program for torch's check of its signature, without the inputs that are correct parameters: torch takes three
     times as long to find that."""
-    specs, nodes = signature.input_specs, [*program.graph.nodes]
-    inputs = [node for node in nodes if node.op == "placeholder"]
-    if len(inputs) == len(specs):
+    specs, graph = signature.input_specs, program.graph
+    nodes: Any = graph.nodes
+    inputs = [*takewhile(lambda node: node.op == "placeholder", nodes)]
+    if len(inputs) == len(specs) == len(graph.find_nodes(op="placeholder", sort=False)):
         state = program.state_dict
         rest = [
             (spec, node)
@@ -158,10 +160,10 @@ def _without_parameters(program: torch.export.ExportedProgram, signature: Any) -
             )
         ]
         specs = [spec for spec, _ in rest]
-        nodes = [*(node for _, node in rest), *nodes[-1:]]
+        nodes = [*(node for _, node in rest), *islice(reversed(nodes), 1)]
     return _CachedAttributes(
         program,
-        graph=_CachedAttributes(program.graph, nodes=nodes),
+        graph=_CachedAttributes(graph, nodes=nodes),
         graph_signature=_CachedAttributes(signature, input_specs=specs),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import string
 import struct
 from collections.abc import Iterator
 from operator import itemgetter
@@ -38,6 +39,8 @@ CENTRAL_MAGIC = b"PK\x01\x02"
 CENTRAL_ENTRY = struct.Struct("<4s6H3I5H2I")
 """magic, version made by, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length,
 comment length, disk, internal attributes, external attributes, offset of the local header"""
+LOCAL_SUMS, CENTRAL_SUMS = struct.Struct("<3I2H"), struct.Struct("<3I2H10xI")
+"""`LOCAL_HEADER` and `CENTRAL_ENTRY` from the checksum on; comment, disk and attributes are zeros."""
 _READ_ENTRY = struct.Struct("<4s4x2H4x3I4H6xI")
 """`CENTRAL_ENTRY` without what nobody reads: versions, times, attributes."""
 
@@ -79,8 +82,17 @@ def extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
         yield kind, length, extra[at - length : at]
 
 
-is_usual_name = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII).fullmatch
-"""Tells which names `check_name` certainly accepts, in a third of its time."""
+_USUAL_BYTES = f"-./_{string.ascii_letters}{string.digits}".encode()
+
+
+def _are_usual(names: list[bytes]) -> bool:
+    """Return whether `check_name` certainly accepts all names. One look at them together takes a quarter of its time."""
+    path = b"/%b/" % b"/".join(names)
+    return not (
+        path.translate(None, _USUAL_BYTES) or any(part in path for part in (b"//", b"/./", b"/../"))
+    )
+
+
 _SUSPECT_NAME = r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$)"
 
 
@@ -296,8 +308,6 @@ def _read_entries(directory: bytes, count: int, limit: int, limits: Limits) -> l
             name = raw_name.decode("utf-8" if flags & FLAG_UTF8 else "cp437")
         except UnicodeDecodeError as error:
             raise _damaged(f"the record name {raw_name[:80]!r} is not UTF-8 text") from error
-        if not is_usual_name(name):
-            check_name(name)
         spare_bytes = extra_bytes + comment_bytes
         if MAX32 in (stored_bytes, size, offset):
             spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(MAX32))
@@ -312,6 +322,9 @@ def _read_entries(directory: bytes, count: int, limit: int, limits: Limits) -> l
         rows.append((name, raw_name, flags, method, crc, stored_bytes, size, spare_bytes, offset))
     if position != end:
         raise _damaged("the archive's directory has bytes that belong to no record")
+    if not _are_usual([row[1] for row in rows]):
+        for row in rows:
+            check_name(row[0])
     return rows
 
 

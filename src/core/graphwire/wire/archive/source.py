@@ -75,17 +75,17 @@ def _addresses() -> tuple[Callable[[Any], int], Callable[[memoryview], Any]]:
 
 def memory_at(start: int, nbytes: int, owner: object) -> memoryview:
     """Return memory by its address. The view keeps the memory's owner alive."""
-    array = _endless_array().from_address(start)
+    array = _array_at()(start)
     array.owner = owner
     return memoryview(array)[:nbytes].cast("B")
 
 
 @functools.cache
-def _endless_array() -> Any:
-    """Return a type of arrays of bytes. A type for each length would take ten times as long to make as the view."""
+def _array_at() -> Any:
+    """Return what makes an endless array of bytes. A type for each length would take ten times as long to make as the view."""
     import ctypes
 
-    return ctypes.c_char * sys.maxsize
+    return (ctypes.c_char * sys.maxsize).from_address
 
 
 # ------------------------------------------------------------- the base class of objects that a `with` statement closes

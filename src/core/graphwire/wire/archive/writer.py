@@ -85,13 +85,15 @@ class ArchiveWriter:
         self._position = 0
         self._entries: dict[str, bytes] = {}
         """The entries of the written records in the directory, by the names of the records."""
+        self._stems: set[str] = set()
+        """The names so far without the number at their end: of many weights, only the first name is checked."""
         self._usable = True
         self._digests = digests
         self._settle = settle
         if records is None and root:
             data, entries, known = _beginning(root)
             self._entries.update(entries)
-            self._put(len(data), data)
+            self._put(len(data), (data,))
             if digests is not None:
                 digests.known.update(known)
         for name, data in (records or {}).items():
@@ -119,7 +121,7 @@ class ArchiveWriter:
             else memoryview(data).cast("B")
         )
         crc, size = crc32(content), len(content)
-        method, stored = zip_layout.STORED, size
+        method, stored = _STORED, size
         packed = content
         if compress and size > _FEW_BYTES:
             deflated = raw_deflate(content)
@@ -127,13 +129,13 @@ class ArchiveWriter:
                 method, packed, stored = zip_layout.DEFLATED, deflated, len(deflated)
         header, entry = _headers(encoded, _FLAGS, method, crc, stored, size, self._position)
         if 0 < stored <= self._chunk_bytes:
-            self._put(len(header) + stored, header, packed)
+            self._put(len(header) + stored, (header, packed))
         else:
-            self._put(len(header), header)
+            self._put(len(header), (header,))
             whole = memoryview(packed)
             for start in range(0, stored, self._chunk_bytes):
                 part = whole[start : start + self._chunk_bytes]
-                self._put(len(part), part)
+                self._put(len(part), (part,))
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
         self._entries[full_name] = entry
@@ -160,7 +162,7 @@ class ArchiveWriter:
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
         start_of_record = self._position
         header, _ = _headers(encoded, flags, zip_layout.STORED, 0, nbytes, nbytes, start_of_record)
-        self._put(len(header), header)
+        self._put(len(header), (header,))
         crc = seen = 0
         digests = self._digests
         if digests is not None:
@@ -175,7 +177,7 @@ class ArchiveWriter:
             for start in range(0, view.nbytes, _STREAM_CHUNK_BYTES):
                 part = view[start : start + _STREAM_CHUNK_BYTES]
                 crc = crc32(part, crc)
-                self._put(part.nbytes, part)
+                self._put(part.nbytes, (part,))
                 count_bytes(part.nbytes)
             if nbytes > self._chunk_bytes:  # what waits would keep a copy of the whole record
                 self.flush()
@@ -189,7 +191,7 @@ class ArchiveWriter:
         _, entry = _headers(encoded, flags, zip_layout.STORED, crc, nbytes, nbytes, start_of_record)
         self._entries[full_name] = entry
         descriptor = _descriptor(crc, nbytes)
-        self._put(len(descriptor), descriptor)
+        self._put(len(descriptor), (descriptor,))
         self._usable = True
 
     def close(self) -> None:
@@ -216,7 +218,7 @@ class ArchiveWriter:
         start = self._position
         directory = b"".join(self._entries.values())
         end = _end(len(self._entries), len(directory), start)
-        self._put(len(directory) + len(end), directory, end)
+        self._put(len(directory) + len(end), (directory, end))
         self.flush()
 
     def __enter__(self) -> ArchiveWriter:
@@ -241,9 +243,11 @@ class ArchiveWriter:
                 "the archive is closed, or broken by an earlier error", place=f"record {name!r}"
             )
         full_name = self._prefix + name
-        if not zip_layout.is_usual_name(full_name):
+        stem = full_name.rstrip("0123456789")
+        if stem not in self._stems or stem == full_name:  # `a/.` is bad, `a/.1` is not
             zip_layout.check_name(full_name)
-        encoded = full_name.encode("utf-8")
+            self._stems.add(stem)
+        encoded = full_name.encode()
         if full_name in self._entries:
             raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
         if full_name[-1] == "/" or len(encoded) > _MAX_NAME_BYTES:
@@ -251,7 +255,7 @@ class ArchiveWriter:
         self._usable = False
         return full_name, encoded
 
-    def _put(self, size: int, *chunks: bytes | memoryview) -> None:
+    def _put(self, size: int, chunks: tuple[bytes | memoryview, ...]) -> None:
         """Write all of some chunks, now or together with later ones.
 
         Args:
@@ -283,11 +287,9 @@ def _beginning(root: str) -> tuple[bytes, Mapping[str, bytes], Mapping[str, str]
     return b"".join(stream.parts), writer._entries, digests.finish().sha256
 
 
-_MAX32, _FLAG_DESCRIPTOR = zip_layout.MAX32, zip_layout.FLAG_DESCRIPTOR
-_LOCAL_MAGIC, _pack_local = zip_layout.LOCAL_MAGIC, zip_layout.LOCAL_HEADER.pack
-_CENTRAL_MAGIC, _pack_entry = zip_layout.CENTRAL_MAGIC, zip_layout.CENTRAL_ENTRY.pack
-_EXTRA_HEAD_BYTES = zip_layout.EXTRA_HEAD.size
-_HEADER_BYTES = zip_layout.LOCAL_HEADER.size + _EXTRA_HEAD_BYTES
+_MAX32, _FLAG_DESCRIPTOR, _STORED = zip_layout.MAX32, zip_layout.FLAG_DESCRIPTOR, zip_layout.STORED
+_pack_local, _pack_entry = zip_layout.LOCAL_SUMS.pack, zip_layout.CENTRAL_SUMS.pack
+_HEADER_BYTES = zip_layout.LOCAL_HEADER.size + zip_layout.EXTRA_HEAD.size
 """In bytes: the size of a local header before its name, and of the head of its padding."""
 _PADDINGS = tuple(
     zip_layout.EXTRA_HEAD.pack(zip_layout.PADDING_FIELD, count) + b"Z" * count for count in range(ALIGNMENT)
@@ -295,32 +297,35 @@ _PADDINGS = tuple(
 """The padding fields of a local header, indexed by their number of bytes after the 4 bytes of field header."""
 
 
+@functools.cache
+def _starts(flags: int, method: int, version: int) -> tuple[bytes, bytes]:
+    """Return what a local header and an entry of the directory have before the checksum."""
+    row = struct.pack("<5H", version, flags, method, _TIME, _DATE)
+    return zip_layout.LOCAL_MAGIC + row, zip_layout.CENTRAL_MAGIC + row[:2] + row
+
+
 def _headers(
     name: bytes, flags: int, method: int, crc: int, stored: int, size: int, offset: int
 ) -> tuple[bytes, bytes]:
     """Return a record's local header, and its entry in the directory."""
-    length = len(name)
-    version, sums, listed, extra, wide = _VERSION, (crc, stored, size), (crc, stored, size), b"", b""
-    extra_bytes = wide_bytes = 0
-    if flags & _FLAG_DESCRIPTOR:
-        sums = 0, 0, 0
+    length, extra, wide = len(name), b"", b""
+    local, central = _starts(flags, method, _VERSION)
     if size >= _MAX32:
-        version, extra = _VERSION_ZIP64, _zip64_field(size, stored)
-        sums, listed, wide = (sums[0], _MAX32, _MAX32), (crc, _MAX32, _MAX32), extra
-        extra_bytes = wide_bytes = len(extra)
-    if method == zip_layout.STORED:
-        padding = -(offset + _HEADER_BYTES + length + extra_bytes) % ALIGNMENT
-        extra += _PADDINGS[padding]
-        extra_bytes += _EXTRA_HEAD_BYTES + padding
-    head = _pack_local(_LOCAL_MAGIC, version, flags, method, _TIME, _DATE, *sums, length, extra_bytes)
+        local, central = _starts(flags, method, _VERSION_ZIP64)
+        extra = wide = _zip64_field(size, stored)
+        size = stored = _MAX32
+    if method == _STORED:
+        extra += _PADDINGS[-(offset + _HEADER_BYTES + length + len(extra)) % ALIGNMENT]
     if offset >= _MAX32:
-        version, wide = _VERSION_ZIP64, _zip64_field(*((size, stored) if wide else ()), offset)
-        offset, wide_bytes = _MAX32, len(wide)
-    times = flags, method, _TIME, _DATE
-    entry = _pack_entry(
-        _CENTRAL_MAGIC, version, version, *times, *listed, length, wide_bytes, 0, 0, 0, 0, offset
-    )
-    return head + name + extra, entry + name + wide
+        _, central = _starts(flags, method, _VERSION_ZIP64)
+        wide = _zip64_field(offset, after=wide)
+        offset = _MAX32
+    entry = _pack_entry(crc, stored, size, length, len(wide), offset)
+    if flags & _FLAG_DESCRIPTOR:
+        crc = 0
+        size = stored = _MAX32 if size == _MAX32 else 0
+    head = _pack_local(crc, stored, size, length, len(extra))
+    return b"".join((local, head, name, extra)), b"".join((central, entry, name, wide))
 
 
 def _descriptor(crc: int, size: int) -> bytes:
@@ -340,6 +345,7 @@ def _end(count: int, size: int, start: int) -> bytes:
     return tail + zip_layout.END.pack(zip_layout.END_MAGIC, 0, 0, count, count, size, start, 0)
 
 
-def _zip64_field(*values: int) -> bytes:
-    count = len(values)
-    return zip_layout.EXTRA_HEAD.pack(zip_layout.ZIP64_FIELD, 8 * count) + struct.pack(f"<{count}Q", *values)
+def _zip64_field(*values: int, after: bytes = b"") -> bytes:
+    """Return the field of numbers of 64 bits; `after` is one whose numbers come first."""
+    content = after[zip_layout.EXTRA_HEAD.size :] + struct.pack(f"<{len(values)}Q", *values)
+    return zip_layout.EXTRA_HEAD.pack(zip_layout.ZIP64_FIELD, len(content)) + content
