@@ -183,18 +183,15 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
             message = f"there are {len(specs)} specs and {len(arguments)} {side}s of the graph"
             walk.report((place, f".{side}_specs"), "count", message)
     parameters = [spec.parameter.parameter_name for spec in inputs if spec.parameter is not None]
-    buffers = [spec.buffer.buffer_name for spec in inputs if spec.buffer is not None]
-    good = are_attribute_paths([*parameters, *buffers])
+    rest = [spec for spec in inputs if spec.parameter is None]
+    buffers = [spec.buffer for spec in rest if spec.buffer is not None]
+    good = are_attribute_paths([*parameters, *(buffer.buffer_name for buffer in buffers)])
     roles = (
         {*parameters},
-        {spec.buffer.buffer_name for spec in inputs if spec.buffer is not None and spec.buffer.persistent},
-        {
-            spec.buffer.buffer_name
-            for spec in inputs
-            if spec.buffer is not None and not spec.buffer.persistent
-        },
-        {spec.tensor_constant.tensor_constant_name for spec in inputs if spec.tensor_constant is not None},
-        {spec.custom_obj.custom_obj_name for spec in inputs if spec.custom_obj is not None},
+        {buffer.buffer_name for buffer in buffers if buffer.persistent},
+        {buffer.buffer_name for buffer in buffers if not buffer.persistent},
+        {spec.tensor_constant.tensor_constant_name for spec in rest if spec.tensor_constant is not None},
+        {spec.custom_obj.custom_obj_name for spec in rest if spec.custom_obj is not None},
     )
     if sum(map(len, roles)) > len(names := set[str]().union(*roles)):
         for name in sorted(names):
@@ -251,19 +248,20 @@ _SPECIFIABLE: Final = frozenset((*VALUE_VARIANTS, *ConstantValue.__struct_fields
 """The variants of what a caller passes and receives."""
 
 
+_OTHER_INPUTS = len(InputSpec.__struct_fields__) - 1
+
+
 def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[str]]) -> bool:
     """Return True if the spec of a parameter or buffer is certainly valid, and False if `_check_spec` must decide. Most inputs
     of a program are parameters and buffers."""
     tensor = argument.as_tensor
-    if spec.parameter is not None:
-        kind, name, value = "parameter", spec.parameter.parameter_name, spec.parameter.arg.name
-    elif spec.buffer is not None:
-        kind, name, value = "buffer", spec.buffer.buffer_name, spec.buffer.arg.name
+    if (parameter := spec.parameter) is not None:
+        kind, name, value = "parameter", parameter.parameter_name, parameter.arg.name
+    elif (buffer := spec.buffer) is not None:
+        kind, name, value = "buffer", buffer.buffer_name, buffer.arg.name
     else:
         return False
-    if tensor is None or tensor.name != value:
-        return False
-    if astuple(spec).count(None) != len(spec.__struct_fields__) - 1:
+    if tensor is None or tensor.name != value or astuple(spec).count(None) != _OTHER_INPUTS:
         return False
     targets[kind].add(name)
     return True

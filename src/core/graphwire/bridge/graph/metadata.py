@@ -108,17 +108,17 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
     if record.stack is not None and (trace := decode_stack(context, record.stack)) is not None:
         meta["stack_trace"] = trace
     texts = context.texts
-    for key, text in record.metadata.items():
-        if key == "from_node" and not context.describes:
-            continue
-        known = texts.get((key, text))
+    for named in record.metadata.items():
+        known = texts.get(named)
         if known is None:
-            known = texts[key, text] = _decode_text(context, key, text)
+            if named[0] == "from_node" and not context.describes:
+                continue
+            known = texts[named] = _decode_text(context, *named)
         name, value = known
-        if value is None or (name == "from_node" and not context.provenance.take_length(len(text))):
+        if value is None or (name == "from_node" and not context.provenance.take_length(len(named[1]))):
             continue
         if name in meta:
-            note_unread(context, key, SAID_TWICE)
+            note_unread(context, named[0], SAID_TWICE)
         kind = type(value)
         meta[name] = value.copy() if kind is dict or kind is list else value
     if "custom" in meta:

@@ -21,6 +21,8 @@ from torch.export.graph_signature import InputKind, TensorArgument
 from graphwire.errors import DecodeError, EncodeError, shown, unless_interrupted
 
 _ABSENT = object()
+_PARAMETER = InputKind.PARAMETER
+"""A local name: looking up a member of an enumeration takes longer than to compare it."""
 _REFUSALS = (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError)
 """The exceptions that the verifiers raise."""
 COMMON_VALUES = frozenset(
@@ -152,11 +154,11 @@ def _without_parameters(program: torch.export.ExportedProgram, signature: Any) -
             (spec, node)
             for spec, node in zip(specs, inputs, strict=True)
             if not (
-                spec.kind is InputKind.PARAMETER
+                spec.kind is _PARAMETER
                 and type(argument := spec.arg) is TensorArgument
                 and argument.name == node.name
-                and type(spec.target) is str
-                and type(state.get(spec.target)) is torch.nn.Parameter
+                and type(target := spec.target) is str
+                and type(state.get(target)) is torch.nn.Parameter
             )
         ]
         specs = [spec for spec, _ in rest]
