@@ -429,6 +429,7 @@ class HigherOrderOperators:
 
 _NAME = r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)"
 _START = "torch.ops."
+_ATEN = "torch.ops.aten."
 
 
 TORCH_LIBRARIES = (
@@ -479,15 +480,16 @@ class LibraryOverloads:
         import torch
         from torch._ops import OpOverload, OpOverloadPacket
 
-        match = re.fullmatch(_NAME, name, re.ASCII)
-        if match is None:
-            return None
-        namespace, operator, overload = match.groups()
-        if namespace == "aten":  # as nearly always; what somebody looked up before stays there
+        if name.startswith(_ATEN):  # as nearly always; what somebody looked up before stays there
+            operator, _, overload = name[len(_ATEN) :].partition(".")
             packet = vars(torch.ops.aten).get(operator)
             found = vars(packet).get(overload) if type(packet) is OpOverloadPacket else None
             if type(found) is OpOverload:
                 return found
+        match = re.fullmatch(_NAME, name, re.ASCII)
+        if match is None:
+            return None
+        namespace, operator, overload = match.groups()
         wanted = f"{namespace}::{operator}", overload
         if not _is_registered(*wanted) and not (register_late(namespace) and _is_registered(*wanted)):
             return None

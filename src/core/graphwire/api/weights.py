@@ -172,7 +172,7 @@ def located_weights(weights: Any, options: Mapping[str, Any] | None) -> Any:
     """
     if isinstance(weights, (Checkpoint, Blobs)):
         return replace(weights, location=located(weights.location, options))
-    return located(weights, options)
+    return weights if isinstance(weights, Default) else located(weights, options)
 
 
 def check_weights_choice(weights: object, *, tensors: bool) -> None:
@@ -184,7 +184,7 @@ def check_weights_choice(weights: object, *, tensors: bool) -> None:
     Raises:
         ArchiveError: it is something else.
     """
-    if weights is None or isinstance(weights, (*STORE_CHOICES, Default)):
+    if weights is None or isinstance(weights, (Default, *STORE_CHOICES)):
         return
     if tensors and isinstance(weights, Mapping):
         return
@@ -239,6 +239,8 @@ class AttachedWeights(Closing):
     ) -> None:
         self.references = references
         self._choice = choice
+        self.is_given = isinstance(choice, STORE_CHOICES)
+        """Whether the caller names a store that replaces the weights."""
         self._rank = check_rank("rank", rank)
         if isinstance(choice, Checkpoint) and choice.ranks is not None and rank is not None:
             self._choice = replace(choice, rank=rank)
@@ -271,11 +273,6 @@ class AttachedWeights(Closing):
         """The number of ranks that weights are divided between if none was chosen; 0 if they can be read."""
         ranks = 0 if self.references is None else len(self.references.ranks)
         return ranks if ranks > 1 and self._rank is None else 0
-
-    @property
-    def is_given(self) -> bool:
-        """Whether the caller names a store that replaces the weights."""
-        return isinstance(self._choice, STORE_CHOICES)
 
     def attach(self, payloads: Payloads, *, copied: bool) -> None:
         """Add the records that a program needs and its file lacks to its payloads.

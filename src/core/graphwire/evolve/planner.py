@@ -399,6 +399,8 @@ def plan(
             problems=[Problem(f"opset_version[{gap.namespace!r}]", gap.kind, gap.message) for gap in gaps],
             remedy=". ".join(dict.fromkeys(filter(None, map(remedy_of, gaps)))),
         )
+    if not chains:  # as nearly always
+        return Plan((), reached, opaque)
     chains.sort(key=partial(_order, assumed))
     tried = _tried(program, chains)
     return Plan(tuple(each for each in tried if each.nodes or each.namespace not in assumed), reached, opaque)
@@ -548,6 +550,8 @@ def apply(program: Program, plan: Plan) -> Program:
     Raises:
         OpsetError: upgraders refuse nodes or fail; one error lists all such problems.
     """
+    if not plan.steps:
+        return program
     if plan.problems:
         nodes = count_text(len(plan.problems), "node")
         error = OpsetError(f"{nodes} cannot be written in the requested opset", problems=plan.problems)
@@ -557,8 +561,6 @@ def apply(program: Program, plan: Plan) -> Program:
 
     for step in plan.steps:
         changed = rewrite_program(changed, step.upgrades).program
-    if not plan.steps:
-        return program
     return replace(
         changed, opset_version=dict(plan.opset_version), requires=requirements_after(program, changed)
     )

@@ -256,8 +256,9 @@ class _Index(msgspec.Struct, frozen=True):
     prefixes: Mapping[str, OpHandler | None]
     """None for a prefix that a plugin registers and no plugin owns."""
     longest_prefix: int
-    overloads: dict[int, Any] = {}
-    """What the bridge made of torch's operators whose handlers are built in, by the id of the operator, which it keeps alive."""
+    overloads: dict[int | str, Any] = {}
+    """What the bridge made of torch's operators whose handlers are built in, by the id of the operator, which it keeps alive, and
+    of those of ATen by their names."""
 
     def prefix_of(self, name: str) -> str | None:
         """Return the longest prefix that covers an operator's name."""
@@ -588,7 +589,7 @@ class Registry:
             raise self._unknown_format(problem, suffix.lstrip(".")) from None
 
     @property
-    def overloads(self) -> dict[int, Any]:
+    def overloads(self) -> dict[int | str, Any]:
         """What the bridge made of torch's operators that built-in handlers handle, by the id of the operator. It depends on
         nothing but the plugins, so a save need not make it again."""
         return self._index.overloads

@@ -179,12 +179,9 @@ def _named(context: EncodeContext, target: Any) -> Operator:
             failures.append(error)  # another handler may own the target
             continue
         if (owner := registry.op_handler(name)) is not None:
-            described = _described(target, name, owner)
             if not registry.is_in_box(owner):
                 context.provided.add(("op_handler", name))
-            elif type(target) is OpOverload and len(registry.overloads) < _MOST_KEPT:
-                registry.overloads[id(target)] = described
-            return described
+            return _operator(registry, target, name, owner)
         if fault := registry.fault_of("op_handler", name):
             raise unavailable_error(fault, f"the operator {name}", errors.EncodeError)
     if failures:
@@ -242,6 +239,8 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
         UnknownOperatorError: no handler owns the name, or its owner cannot resolve it on this installation.
     """
     operator = context.operators.get(name)
+    if operator is None and context.origin is None and (kept := context.registry.overloads.get(name)):
+        operator = context.operators[name] = kept
     if operator is None:
         handler = context.registry.op_handler(name)
         target = None if handler is None else _resolved(context, handler, name)
@@ -253,7 +252,7 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
             remedy = remedy_for_name(context.registry, "op_handler", name, "") or _advice(name)
             error = errors.UnknownOperatorError(f"this installation has no operator {name!r}", remedy=remedy)
             raise attributed(error, handler)
-        operator = context.operators[name] = _described(target, name, handler)
+        operator = context.operators[name] = _operator(context.registry, target, name, handler)
     return operator
 
 
@@ -320,6 +319,22 @@ def _advice(name: str) -> str:
     if near:
         return f"The most similar operator of this torch is {near[0]}"
     return f"Import or install the library that registers {namespace}::{operator} before loading"
+
+
+def _operator(registry: Registry, target: Any, name: str, handler: OpHandler) -> Operator:
+    """Return how to encode and decode the nodes of a target. That of an overload with a built-in handler is kept."""
+    if type(target) is not OpOverload or not registry.is_in_box(handler):
+        return _described(target, name, handler)
+    kept = registry.overloads
+    known: Operator | None = kept.get(id(target))
+    if known is not None and known.name == name:
+        return known
+    made = _described(target, name, handler)
+    if len(kept) < _MOST_KEPT:
+        kept[id(target)] = made
+        if target.namespace == "aten":  # nobody registers these anew
+            kept[name] = made
+    return made
 
 
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:

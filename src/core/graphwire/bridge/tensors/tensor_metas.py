@@ -523,8 +523,9 @@ def decode_dtype(record: schema.TensorMeta) -> torch.dtype:
     Raises:
         DecodeError: the installed torch does not have the type.
     """
-    if record.dtype is not schema.ScalarType.UNKNOWN:
-        return DTYPES[record.dtype]
+    dtype = DTYPES.get(record.dtype)
+    if dtype is not None:
+        return dtype
     dtype = NAMED_DTYPES.get(record.dtype_name or "")
     if dtype is None:
         raise DecodeError(

@@ -108,10 +108,14 @@ class FakeTensors:
     def __init__(self, mode: FakeTensorMode) -> None:
         self.mode = mode
         self._attributes: dict[torch.device, dict[str, Any]] = {}
+        self._makers: dict[tuple[torch.device, bool], Callable[[torch.Tensor], FakeTensor]] = {}
 
     def maker(self, device: torch.device, requires_grad: bool) -> Callable[[torch.Tensor], FakeTensor]:
         """Return the function that makes a fake tensor on `device` with the sizes, strides and type of a meta tensor, of which it
         takes ownership."""
+        known = self._makers.get((device, requires_grad))
+        if known is not None:
+            return known
         attributes = self._attributes.get(device)
         if attributes is None:
             made = _cpu_attributes() if device == _CPU else _attributes_on(device)
@@ -128,6 +132,7 @@ class FakeTensors:
             fake.__dict__ = copy()
             return fake
 
+        self._makers[device, requires_grad] = make
         return make
 
 

@@ -16,13 +16,13 @@ from torch._export.verifier import (
 )
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.export.graph_signature import InputKind, TensorArgument
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
 from graphwire.errors import DecodeError, EncodeError, shown, unless_interrupted
 
 _ABSENT = object()
-_PARAMETER = InputKind.PARAMETER
-"""A local name: looking up a member of an enumeration takes longer than to compare it."""
+_PARAMETER, _USER_INPUT, _USER_OUTPUT = InputKind.PARAMETER, InputKind.USER_INPUT, OutputKind.USER_OUTPUT
+"""Local names: looking up a member of an enumeration takes longer than comparing it."""
 _REFUSALS = (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError)
 """The exceptions that the verifiers raise."""
 COMMON_VALUES = frozenset(
@@ -136,37 +136,63 @@ def _check(verifier: Verifier, program: torch.export.ExportedProgram, signature:
     """
     if common:
         verifier.check_additional(program.graph_module)
-        _verify_exported_program_module_call_graph(program)
-        _verify_exported_program_signature(_without_parameters(program, signature))
+        _check_signature(program, signature)
     else:
         verifier.check(_CachedAttributes(program, graph_signature=_CachedAttributes(signature)))
 
 
-def _without_parameters(program: torch.export.ExportedProgram, signature: Any) -> _CachedAttributes:
-    """Return the program for torch's check of its signature, without the inputs that are correct parameters: torch takes three
-    times as long to find that."""
-    specs, graph = signature.input_specs, program.graph
+def _check_signature(program: torch.export.ExportedProgram, signature: Any) -> None:
+    """Run torch's checks of a signature and of the calls of modules, without what is certainly right, for which torch takes three
+    times as long: parameters, what the caller passes, and returned tensors."""
+    specs, results, graph = signature.input_specs, signature.output_specs, program.graph
     nodes: Any = graph.nodes
     inputs = [*takewhile(lambda node: node.op == "placeholder", nodes)]
+    output = [*islice(reversed(nodes), 1)]
     if len(inputs) == len(specs) == len(graph.find_nodes(op="placeholder", sort=False)):
         state = program.state_dict
         rest = [
             (spec, node)
             for spec, node in zip(specs, inputs, strict=True)
-            if not (
-                spec.kind is _PARAMETER
-                and type(argument := spec.arg) is TensorArgument
-                and argument.name == node.name
-                and type(target := spec.target) is str
-                and type(state.get(target)) is torch.nn.Parameter
+            if spec.arg.name != node.name
+            or not (
+                spec.kind is _USER_INPUT
+                or (
+                    spec.kind is _PARAMETER
+                    and type(spec.arg) is TensorArgument
+                    and type(target := spec.target) is str
+                    and type(state.get(target)) is torch.nn.Parameter
+                )
             )
         ]
-        specs = [spec for spec, _ in rest]
-        nodes = [*(node for _, node in rest), *islice(reversed(nodes), 1)]
-    return _CachedAttributes(
-        program,
-        graph=_CachedAttributes(graph, nodes=nodes),
-        graph_signature=_CachedAttributes(signature, input_specs=specs),
+        if not rest and _returns_tensors(output, results):
+            ends = {spec.arg.name for spec in (*specs, *results)} | {""}
+            calls = [call.signature for call in program.module_call_graph if call.signature is not None]
+            if ends.issuperset([each.name for call in calls for each in (*call.inputs, *call.outputs)]):
+                return
+        specs, nodes = [spec for spec, _ in rest], [*(node for _, node in rest), *output]
+    _verify_exported_program_module_call_graph(program)
+    _verify_exported_program_signature(
+        _CachedAttributes(
+            program,
+            graph=_CachedAttributes(graph, nodes=nodes),
+            graph_signature=_CachedAttributes(signature, input_specs=specs),
+        )
+    )
+
+
+def _returns_tensors(output: list[torch.fx.Node], results: list[Any]) -> bool:
+    """Return whether the output of a graph returns tensors, each as the signature names it."""
+    returned: Any = output[0].args[0] if output and output[0].op == "output" else None
+    return (
+        isinstance(returned, (tuple, list))
+        and len(returned) == len(results)
+        and all(
+            type(node) is torch.fx.Node
+            and spec.kind is _USER_OUTPUT
+            and type(spec.arg) is TensorArgument
+            and spec.arg.name == node.name
+            for node, spec in zip(returned, results, strict=True)
+        )
     )
 
 
@@ -226,12 +252,15 @@ def _is_common_value(value: Any) -> bool:
 
 
 def _are_allowed(targets: Iterable[Any], verifier: Verifier) -> bool:
-    types, functions = verifier.allowed_op_types(), set(verifier.allowed_builtin_ops())
-    may_write = verifier.dialect == "TRAINING"
+    types, may_write = verifier.allowed_op_types(), verifier.dialect == "TRAINING"
+    functions: set[Any] | None = None
     for target in targets:
-        if not isinstance(target, types) and target not in functions:
-            return False
-        if isinstance(target, OpOverload) and target._schema.is_mutable and not may_write:
+        if not isinstance(target, types):
+            if functions is None:
+                functions = set(verifier.allowed_builtin_ops())
+            if target not in functions:
+                return False
+        if not may_write and isinstance(target, OpOverload) and target._schema.is_mutable:
             return False
         verifier.check_valid_op(target)
     return True
