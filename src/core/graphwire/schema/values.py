@@ -255,7 +255,10 @@ def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None],
     if len(sizes) > MAX_DIMENSIONS:
         return f"there are {len(sizes)} sizes, and at most {MAX_DIMENSIONS} are possible"
     # torch skips zeros when it multiplies sizes to check strides.
-    if math.prod(filter(None, sizes)) > MAX_ELEMENTS:
+    count = 1
+    for size in sizes:
+        count *= size or 1
+    if count > MAX_ELEMENTS:
         return "the sizes come to more elements than can be counted"
     reach = offset or 0
     for size, stride in zip(sizes, strides, strict=False):

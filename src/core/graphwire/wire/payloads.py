@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter, mul
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -384,11 +383,8 @@ def _is_alike(one: schema.PayloadMeta, other: schema.PayloadMeta) -> bool:
 
 def known_integers(values: list[schema.SymInt]) -> list[int] | None:
     """Return sizes, strides or offsets as integers; None if one is symbolic or negative."""
-    known: list[Any] = [*map(_integer_of, values)]
-    return known if None not in known and min(known, default=0) >= 0 else None
-
-
-_integer_of = attrgetter("as_int")
+    known = [number for value in values if (number := value.as_int) is not None]
+    return known if len(known) == len(values) and min(known, default=0) >= 0 else None
 
 
 def extent(meta: schema.TensorMeta) -> int | None:
@@ -419,7 +415,9 @@ def strided_bytes(
         return None
     if 0 in sizes:
         return 0
-    last: int = offset + sum(map(mul, sizes, strides)) - sum(strides)
+    last = offset
+    for size, stride in zip(sizes, strides, strict=True):
+        last += (size - 1) * stride
     return (last + 1) * item
 
 
@@ -453,20 +451,15 @@ class StateDict(msgspec.Struct):
 
 def extensions_of(metas: Iterable[schema.PayloadMeta]) -> set[str]:
     """Return the extensions that payloads need."""
-    metas = [*metas]
-    described = {id(each): each for each in map(_described_by, metas)}.values()  # most are shared
-    found = (
-        {"dtypes"} if any(each is not None and each.dtype_name is not None for each in described) else set()
-    )
-    for conj, neg, placement in {*map(_marks_of, metas)}:
-        if conj or neg:
+    found: set[str] = set()
+    for meta in metas:
+        if meta.conj or meta.neg:
             found.add("lazy-bits")
-        if placement is not None:
+        if meta.placement is not None:
             found.add("placement")
+        if (described := meta.tensor_meta) is not None and described.dtype_name is not None:
+            found.add("dtypes")
     return found
-
-
-_described_by, _marks_of = attrgetter("tensor_meta"), attrgetter("conj", "neg", "placement")
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from keyword import kwlist
 from math import prod
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -382,17 +381,11 @@ def is_usual_meta(walk: Walk, meta: TensorMeta) -> bool:
         or count > _USUAL_DIMENSIONS
     ):
         return False
-    extents = [*sizes, *strides, meta.storage_offset]
-    numbers = [*map(_integer_of, extents)]
-    if any(map(_expression_of, extents)) or not _ONLY_INTEGERS.issuperset(map(type, numbers)):
-        return False
-    if min(numbers) < 0 or max(numbers) > _USUAL_EXTENT:
-        return False
-    return count < _COUNTED_DIMENSIONS or prod([size or 1 for size in numbers[:count]]) <= MAX_ELEMENTS
-
-
-_integer_of, _expression_of = attrgetter("as_int"), attrgetter("as_expr")
-_ONLY_INTEGERS = frozenset((int,))
+    for extent in (*sizes, *strides, meta.storage_offset):
+        whole = extent.as_int
+        if type(whole) is not int or not 0 <= whole <= _USUAL_EXTENT or extent.as_expr is not None:
+            return False
+    return count < _COUNTED_DIMENSIONS or prod([size.as_int or 1 for size in sizes]) <= MAX_ELEMENTS
 
 
 def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:

@@ -226,7 +226,7 @@ class DecodeScope(Scope):
         super().__init__(context, _Values())
         self.record = record
         self.graph = torch.fx.Graph()
-        self.maker = NodeMaker(self.graph, record.tensor_values)
+        self.maker = NodeMaker(self.graph)
         self.propagated: dict[str, Any] = {}
         """The computed metadata of the current node's values, by name (extension `propagate`)."""
         self.caller: schema.Node | None = None

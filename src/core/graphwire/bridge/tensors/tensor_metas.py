@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -587,25 +586,18 @@ def _described(context: DecodeContext, record: schema.TensorMeta) -> DescribedTe
     make = context.fakes.maker(decode_device(context, record.device), record.requires_grad)
     is_strided = layout is torch.strided
     extents = [*record.sizes, *(record.strides if is_strided else ()), record.storage_offset]
-    numbers, known = [*map(_integer_of, extents)], True
-    if any(map(_expression_of, extents)):
-        numbers = [
-            n if each.as_expr is None else decode_number(context, each)
-            for n, each in zip(numbers, extents, strict=True)
-        ]
-        known = not context.values or all(type(number) is int for number in numbers)
-    *numbers, offset = numbers
+    *numbers, offset = [
+        each.as_int if each.as_expr is None else decode_number(context, each) for each in extents
+    ]
     rank = len(record.sizes)
     sizes, strides = numbers[:rank], numbers[rank:]
+    known = not context.values or all(type(number) is int for number in (*numbers, offset))
     empty = None
     if known and offset == 0 and is_strided:
         empty = functools.partial(
             torch.empty_strided, tuple(sizes), tuple(strides), dtype=dtype, device=_META
         )
     return DescribedTensor(record, dtype, layout, sizes, strides, offset, known, empty, make)
-
-
-_integer_of, _expression_of = operator.attrgetter("as_int"), operator.attrgetter("as_expr")
 
 
 def target_device(device: str | int | torch.device | None) -> torch.device | None:

@@ -543,15 +543,8 @@ class NodeMaker:
     computes the hash of each target in Python. Here a target is looked up by its identity, and torch checks it at its first node.
     """
 
-    def __init__(self, graph: Graph, names: Collection[str] = ()) -> None:
-        """
-        Args:
-            names: names that nodes will have, to look at all of them together.
-        """
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        good = "".join(names).isascii() and all(map(str.isidentifier, names))
-        self._good = {*names}.difference(fx_graph._illegal_names) if good else set[str]()
-        """Names that torch only changes if another node has them."""
         namespace = graph._graph_namespace
         self._used = namespace._used_names
         self._counts = namespace._base_count
@@ -576,10 +569,8 @@ class NodeMaker:
         if (
             name is None
             or name in self._used
-            or (
-                name not in self._good
-                and (name in fx_graph._illegal_names or not (name.isidentifier() and name.isascii()))
-            )
+            or name in fx_graph._illegal_names
+            or not (name.isidentifier() and name.isascii())
         ):
             node = graph.create_node(op, target, name=name)
             node._update_args_kwargs(args, kwargs)  # `create_node` would search them

@@ -504,25 +504,18 @@ def _check(entry: zip_layout.Entry, crc: int) -> None:
         raise damaged_record(entry.name, problem, ChecksumError)
 
 
-_LOCAL_MAGIC = zip_layout.LOCAL_MAGIC
-
-
 def _data_offset(source: Source, entry: zip_layout.Entry) -> int:
     """Return the offset of a record's data, after comparing its local header with the directory."""
     length = len(entry.raw_name)
     layout = zip_layout.named_header(length)
     memory = source.memory if type(source) is FileSource else None
-    header = (
+    magic, flags, method, crc, stored_bytes, full_size, name_bytes, extra_bytes, name = (
         layout.unpack(source.read_at(entry.offset, layout.size))
         if memory is None
         else layout.unpack_from(memory, entry.offset)
     )
-    magic, flags, method, crc, stored_bytes, full_size, name_bytes, extra_bytes, name = header
     start: int = entry.offset + layout.size + extra_bytes
-    sums = entry.crc, entry.stored_bytes, entry.size
-    if header == (_LOCAL_MAGIC, entry.flags, entry.method, *sums, length, extra_bytes, entry.raw_name):
-        pass  # as nearly always
-    elif (
+    if (
         magic != zip_layout.LOCAL_MAGIC
         or method != entry.method
         or name != entry.raw_name
