@@ -7,10 +7,10 @@ import msgpack
 import msgspec
 import pytest
 import torch
+from inside.schema import to_tree
 
 import graphwire
 from graphwire.schema import SymInt
-from graphwire.schema.trees import to_tree
 from graphwire_plugins.cbor_format import CborFormat
 from graphwire_plugins.msgpack_format import MsgpackFormat
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 import torch
@@ -146,21 +146,27 @@ def _check_signature(program: torch.export.ExportedProgram, signature: Any) -> N
     times as long: parameters, what the caller passes, and returned tensors."""
     specs, results, graph = signature.input_specs, signature.output_specs, program.graph
     nodes: Any = graph.nodes
-    inputs = [*takewhile(lambda node: node.op == "placeholder", nodes)]
+    inputs: list[torch.fx.Node] = []
+    for node in nodes:
+        if node.op != "placeholder":
+            break
+        inputs.append(node)
     output = [*islice(reversed(nodes), 1)]
     if len(inputs) == len(specs) == len(graph.find_nodes(op="placeholder", sort=False)):
         state = program.state_dict
         rest = [
             (spec, node)
             for spec, node in zip(specs, inputs, strict=True)
-            if spec.arg.name != node.name
-            or not (
-                spec.kind is _USER_INPUT
-                or (
-                    spec.kind is _PARAMETER
-                    and type(spec.arg) is TensorArgument
-                    and type(target := spec.target) is str
-                    and type(state.get(target)) is torch.nn.Parameter
+            if not (
+                type(argument := spec.arg) is TensorArgument
+                and argument.name == node.name
+                and (
+                    (
+                        spec.kind is _PARAMETER
+                        and type(target := spec.target) is str
+                        and type(state.get(target)) is torch.nn.Parameter
+                    )
+                    or spec.kind is _USER_INPUT
                 )
             )
         ]
