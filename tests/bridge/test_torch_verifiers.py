@@ -13,6 +13,7 @@ from inside.bridge import check_program, dialects_of, verifier_of
 from small_programs import SMALL_PROGRAMS, unused_example
 from torch._export.verifier import TrainingIRVerifier, Verifier
 from torch.export import ExportedProgram, export
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
 from graphwire.errors import DecodeError
 
@@ -117,6 +118,89 @@ def test_what_torch_refuses_is_refused_with_torch_s_reason(
     with pytest.raises(DecodeError, match="torch does not accept the program") as ours:
         check_program(program)
     assert str(theirs.value).splitlines()[0] in str(ours.value)
+
+
+def _specs(program: ExportedProgram, *changed: tuple[int, str, Any], side: str = "input") -> None:
+    """Change attributes of the specs of a signature, each given by its index."""
+    for index, name, value in changed:
+        setattr(getattr(program.graph_signature, f"{side}_specs")[index], name, value)
+
+
+def _call(program: ExportedProgram, **changed: str) -> None:
+    """Change the name of the first input or output of the call of a module."""
+    for call in program.module_call_graph:
+        for side, name in changed.items():
+            if call.fqn == "0" and call.signature is not None:
+                getattr(call.signature, side)[0].name = name
+
+
+def _with_a_late_input(program: ExportedProgram) -> None:
+    with program.graph.inserting_before(next(iter(reversed(program.graph.nodes)))):
+        program.graph.placeholder("late")
+
+
+def _without_a_weight(program: ExportedProgram) -> None:
+    del program._state_dict["0.weight"]
+
+
+def _with_a_weight_that_is_no_parameter(program: ExportedProgram) -> None:
+    program._state_dict["0.weight"] = torch.ones(2, 2)
+
+
+EDITS: dict[str, Callable[[ExportedProgram], object]] = {
+    "nothing": lambda _: None,
+    "another input": lambda p: _specs(p, (-1, "arg", TensorArgument("nothing"))),
+    "another parameter": lambda p: _specs(p, (0, "arg", TensorArgument("nothing"))),
+    "a constant for a parameter": lambda p: _specs(p, (0, "arg", ConstantArgument("p_0_weight", 1))),
+    "a constant for an input": lambda p: _specs(p, (-1, "arg", ConstantArgument("nothing", None))),
+    "a path that is missing": lambda p: _specs(p, (0, "target", "0.nothing")),
+    "no path": lambda p: _specs(p, (0, "target", None)),
+    "a parameter that is passed": lambda p: _specs(p, (0, "kind", InputKind.USER_INPUT)),
+    "a parameter that is a buffer": lambda p: _specs(p, (0, "kind", InputKind.BUFFER)),
+    "an input that is a token": lambda p: _specs(p, (-1, "kind", InputKind.TOKEN)),
+    "inputs in another order": lambda p: p.graph_signature.input_specs.reverse(),
+    "an input too few": lambda p: p.graph_signature.input_specs.pop(),
+    "a late input": _with_a_late_input,
+    "a missing weight": _without_a_weight,
+    "a weight that is no parameter": _with_a_weight_that_is_no_parameter,
+    "another output": lambda p: _specs(p, (0, "arg", TensorArgument("nothing")), side="output"),
+    "a constant for an output": lambda p: _specs(p, (0, "arg", ConstantArgument("relu", 1)), side="output"),
+    "an output that is a loss": lambda p: _specs(p, (0, "kind", OutputKind.LOSS_OUTPUT), side="output"),
+    "an output that mutates": lambda p: _specs(
+        p, (0, "kind", OutputKind.BUFFER_MUTATION), (0, "target", "nothing"), side="output"
+    ),
+    "outputs in another order": lambda p: p.graph_signature.output_specs.reverse(),
+    "an output too few": lambda p: p.graph_signature.output_specs.pop(),
+    "a call that takes a missing value": lambda p: _call(p, inputs="nothing"),
+    "a call that returns a missing value": lambda p: _call(p, outputs="nothing"),
+    "a call that takes an inner value": lambda p: _call(p, inputs="linear"),
+}
+
+
+class _Twice(torch.nn.Sequential):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return super().forward(x), x * 2
+
+
+@pytest.mark.parametrize("keeps_calls", [False, True])
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_signature_is_judged_as_by_torch(edit: str, keeps_calls: bool) -> None:
+    """Most programs have nothing but parameters, inputs and outputs that are tensors, which torch is not asked about."""
+    module = _Twice(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    program = export(module, (torch.ones(1, 2),), preserve_module_call_signature=("0",) * keeps_calls)
+    EDITS[edit](program)
+    theirs = _refusal(program.validate)
+    ours = _refusal(lambda: check_program(program))
+    assert (ours is None) is (theirs is None)
+    assert str(theirs or "").partition("\n")[0].strip() in str(ours or "")
+
+
+def _refusal(check: Callable[[], object]) -> Exception | None:
+    try:
+        check()
+    except Exception as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize("name", SMALL_PROGRAMS)
