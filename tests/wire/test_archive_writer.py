@@ -4,13 +4,13 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from inside.wire import ArchiveReader, ArchiveWriter, Digests
+from inside.wire import ArchiveReader, ArchiveWriter, Digests, check_name
 
 from graphwire.errors import ArchiveError
 
@@ -253,3 +253,35 @@ def test_a_raw_stream_that_takes_nothing_is_an_error_of_ours() -> None:
 
     with pytest.raises(ArchiveError, match="accepts no bytes now"):
         write_some(Full())
+
+
+def _refusal(function: Callable[..., object], *arguments: Any, **options: Any) -> str:
+    try:
+        function(*arguments, **options)
+    except ArchiveError as error:
+        return str(error)
+    return ""
+
+
+_PARTS = st.lists(
+    st.sampled_from(["a", "7", ".", "..", "/", "\\", ":", "\n", "é", "-", "_", " "]), max_size=5
+)
+
+
+@given(st.lists(_PARTS.map("".join), min_size=1, max_size=4, unique=True))
+@settings(max_examples=300)
+def test_each_name_is_checked_whatever_names_are_written_or_listed_beside_it(names: list[str]) -> None:
+    """The writer checks one name of those that differ in the number at their end, and the reader looks at all names together."""
+    for name in names:
+        writer = ArchiveWriter(io.BytesIO(), root="")
+        for other in ("7", f"{name}7", *names[: names.index(name)]):
+            _refusal(writer.write, other, b"", compress=False)
+        found = _refusal(writer.write, name, b"", compress=False)
+        if name[-1:] not in ("", "/") and name != "7":  # no folder, and not written yet
+            assert found == _refusal(check_name, name)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name in filter(None, names):
+            archive.writestr(zipfile.ZipInfo(name), b"x")
+    refusals = {_refusal(check_name, each.filename) for each in zipfile.ZipFile(stream).infolist()} - {""}
+    assert bool(refusals) == (_refusal(ArchiveReader, stream.getvalue()) in refusals)
