@@ -590,8 +590,8 @@ class Registry:
 
     @property
     def overloads(self) -> dict[int | str, Any]:
-        """What the bridge made of torch's operators that built-in handlers handle, by the id of the operator. It depends on
-        nothing but the plugins, so a save need not make it again."""
+        """What the bridge made of torch's operators that built-in handlers handle, by the id of the operator, and of those of
+        ATen by their names. It depends on nothing but the plugins, so neither a save nor a load makes it again."""
         return self._index.overloads
 
     def op_handler(self, name: str) -> OpHandler | None:

@@ -249,6 +249,7 @@ _SPECIFIABLE: Final = frozenset((*VALUE_VARIANTS, *ConstantValue.__struct_fields
 
 
 _OTHER_INPUTS = len(InputSpec.__struct_fields__) - 1
+"""How many variants of the spec of an input are not set."""
 
 
 def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[str]]) -> bool:
